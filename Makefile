@@ -1,0 +1,45 @@
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help test fast lint demo bench-speed clean
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+BASE   := $(shell command -v python3.11 || command -v python3)
+WORKERS ?= 2
+CODE   := src tests examples benchmarks
+
+help: ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+test: lint ## linters, types and every test
+	$(BIN)/pytest -n $(WORKERS)
+
+fast: $(VENV)/.dev ## the tests that are not marked slow
+	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+
+lint: $(VENV)/.dev ## ruff and mypy
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+
+demo: $(VENV)/.demo ## train on digits with noisy labels: cross entropy against BEF (a minute)
+	$(BIN)/python examples/demo.py $(ARGS)
+
+bench-speed: $(VENV)/.demo ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
+	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment that exists is used as it is; the stamps say which extra was installed into it.
+$(BIN)/python:
+	@test -n "$(BASE)" || { echo "lossforge needs Python 3.11 or newer on the PATH" >&2; exit 1; }
+	@$(BASE) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "lossforge needs Python 3.11 or newer, $(BASE) is older" >&2; exit 1; }
+	$(BASE) -m venv $(VENV)
+
+$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@

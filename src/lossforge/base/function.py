@@ -1,0 +1,150 @@
+"""What a univariate base function is, and how its integral is differentiated."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..numerics import Positive, fit, running_mean
+from .point import Point
+
+
+class BaseFunction(ABC):
+    r"""A decreasing function h on [0, 1] with h(1) = 0, given by its density.
+
+    The density is :math:`\varphi = -h' \ge 0`. Three quantities make losses of it:
+
+    * ``value``: :math:`h(p) = \int_p^1 \varphi`,
+    * ``cumulative``: :math:`H(p) = \int_0^p \varphi = h(0) - h(p)`, or :math:`-h(p)` where h(0) is
+      infinite,
+    * ``slope``: :math:`p\,\varphi(p) = -\mathrm{d}h / \mathrm{d}\log p`, the factor by which
+      :math:`h(p_y)` multiplies the gradient of cross entropy.
+
+    They take a `Point`, so that a formula can read p, 1 - p or log p, whichever is accurate.
+    Gradients always come from ``slope``; no approximation of a value is ever differentiated.
+    A subclass is a frozen dataclass of its parameters that checks them in ``__post_init__``.
+    """
+
+    bounded = True
+    """Whether h(0) is finite."""
+
+    @abstractmethod
+    def density(self, p: Tensor) -> Tensor:
+        """phi at a tensor of probabilities."""
+
+    @abstractmethod
+    def value(self, at: Point) -> Tensor:
+        """h, to full relative accuracy as p tends to 1."""
+
+    @abstractmethod
+    def cumulative(self, at: Point) -> Tensor:
+        """H, to full relative accuracy as p tends to 0."""
+
+    def slope(self, at: Point) -> Tensor:
+        """p phi(p); override it where the density is infinite at 0."""
+        p = at.p
+        return p * self.density(p)
+
+    def phi(self, x: Tensor | float) -> Tensor:
+        """The density at probabilities `x`."""
+        return self.density(_tensor(x))
+
+    def h(self, x: Tensor | float) -> Tensor:
+        """The value at probabilities `x`."""
+        return integrate(self, torch.log(_tensor(x)), upward=False)
+
+    def H(self, x: Tensor | float) -> Tensor:
+        """The integral of phi from 0 to `x`; -h(x) where h(0) is infinite."""
+        return integrate(self, torch.log(_tensor(x)), upward=True)
+
+    def __str__(self) -> str:
+        """The text form, which `lossforge.parse` reads."""
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+        return f"{name}({format_arguments(self.parameters())})"
+
+    def parameters(self) -> dict[str, Any]:
+        """The constructor's arguments by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+class Smooth(BaseFunction):
+    r"""A base function whose density is positive and smooth on all of [0, 1].
+
+    Only ``density`` is needed: :math:`H(x) = x P(x)` and :math:`h(x) = (1 - x) \bar P(1 - x)`,
+    where the means :math:`P` of the density over [0, x] and :math:`\bar P` over [1 - y, 1] are
+    smooth and positive, and fitted once, at construction. The factors x and 1 - x carry the
+    relative accuracy at the ends. A subclass with a ``__post_init__`` ends it by calling this one.
+    """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_means", _fit_means(self))
+
+    def value(self, at: Point) -> Tensor:
+        q = at.q
+        return q * self._means[1](q)
+
+    def cumulative(self, at: Point) -> Tensor:
+        p = at.p
+        return p * self._means[0](p)
+
+    _means: tuple[Positive, Positive]
+
+
+@lru_cache(maxsize=256)
+def _fit_means(base: Smooth) -> tuple[Positive, Positive]:
+    """The fitted means of the density: over [0, x] as a function of x, over [1 - y, 1] of y."""
+    degree = len(fit(base.density))
+    upward = running_mean(base.density, degree)
+    downward = running_mean(lambda y: base.density(1 - y), degree)
+    return Positive.fit(upward), Positive.fit(downward)
+
+
+def integrate(base: BaseFunction, log_p: Tensor, *, upward: bool) -> Tensor:
+    """H (upward) or h (downward) at log-probabilities, elementwise, differentiable."""
+    result: Tensor = _Integral.apply(log_p, base, upward)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Integral(torch.autograd.Function):
+    """Value by closed form or series, derivative by the slope; twice differentiable through it."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(log_p: Tensor, base: BaseFunction, upward: bool) -> Tensor:
+        at = Point(log_p)
+        return base.cumulative(at) if upward else base.value(at)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        log_p, ctx.base, ctx.upward = inputs
+        ctx.save_for_backward(log_p)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (log_p,) = ctx.saved_tensors
+        slope = ctx.base.slope(Point(log_p))
+        return grad * (slope if ctx.upward else -slope), None, None
+
+
+def format_arguments(arguments: dict[str, Any]) -> str:
+    """``name=value`` pairs that `lossforge.parse` reads; whole numbers without a point."""
+
+    def text(value: object) -> str:
+        if isinstance(value, tuple):
+            return f"[{', '.join(map(text, value))}]"
+        return re.sub(r"\.0$", "", repr(value)) if isinstance(value, float) else str(value)
+
+    return ", ".join(f"{name}={text(value)}" for name, value in arguments.items())
+
+
+def _tensor(x: Tensor | float) -> Tensor:
+    return x if isinstance(x, Tensor) else torch.tensor(x, dtype=torch.float64)
+
+
+DerivativeFunction = Callable[[Tensor], Tensor]

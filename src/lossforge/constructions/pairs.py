@@ -1,0 +1,99 @@
+"""Binary reduction: the mean of pairwise losses of the target against every other class."""
+
+import math
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from ..base import BaseFunction, Margin, format_arguments
+from ..errors import check_number
+from ..loss import Policy, ProbabilityLoss, Scores
+from ..numerics import in_blocks
+from .target import check_base
+
+
+class BinaryReduction(ProbabilityLoss):
+    r"""Binary-reduced loss: the mean over :math:`i \ne t` of :math:`h(u_t / (u_t + u_i))`.
+
+    The pair's probability is always computed as :math:`\sigma(z_t - z_i)`, never from a softmax,
+    which underflows. The value is 0 at the correct one-hot prediction and never negative, and the
+    loss is symmetric exactly if h(p) + h(1 - p) is constant. Gradient, with p the pair's
+    probability and :math:`\varphi = -h'`:
+
+    .. math::
+        \partial_{z_i} = \frac{\varphi(p) \, p \, (1 - p)}{K - 1}, \qquad
+        \partial_{z_t} = -\sum_{i \ne t} \partial_{z_i}.
+
+    With class probabilities as targets or label smoothing every pair of classes is evaluated:
+    O(K^2) instead of O(K) a sample, in blocks of bounded memory.
+
+    Args:
+        base: The base function h of the pair's probability.
+        xi: The pair's loss where both probabilities are exactly 0, which only `from_probs` can
+            meet; h(1/2), the value at equal logits, if None.
+
+    References:
+        Definition 4.2 of the paper the project implements.
+    """
+
+    def __init__(
+        self, base: BaseFunction, *, xi: float | None = None, **policy: Unpack[Policy]
+    ) -> None:
+        super().__init__(**policy)
+        check_base("base", base)
+        if xi is not None:
+            check_number("xi", xi)
+        self.base = base
+        self.xi = xi
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        own, others, share = scores.rivals_of(target)
+        absent = own == -math.inf
+        total: Tensor = _PairSum.apply(torch.where(absent, 0.0, own), others, self.base)  # type: ignore[no-untyped-call]
+        if scores.normalised:
+            total = torch.where(absent, self._from_nothing(others), total)
+        return total * share
+
+    def _from_nothing(self, others: Tensor) -> Tensor:
+        """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""
+        xi = float(self.base.h(0.5)) if self.xi is None else self.xi
+        winners = (others > -math.inf).sum(-1)
+        ties = others.shape[1] - 1 - winners
+        return winners * float(self.base.h(0.0)) + ties * xi
+
+    def __str__(self) -> str:
+        xi = "" if self.xi is None else f", {format_arguments({'xi': self.xi})}"
+        return f"BR({self.base}{xi})"
+
+
+class _PairSum(torch.autograd.Function):
+    """The sum over rivals of h(sigma(own - rival)), by the closed-form gradient."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(own: Tensor, others: Tensor, base: BaseFunction) -> Tensor:
+        def pair_sum(others: Tensor, own: Tensor) -> tuple[Tensor]:
+            return (base.value(Margin(own[:, None] - others)).sum(-1),)
+
+        (value,) = in_blocks(pair_sum, others, own)
+        return value
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        own, others, ctx.base = inputs
+        ctx.save_for_backward(own, others)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        own, others = ctx.saved_tensors
+        base = ctx.base
+
+        def gradients(others: Tensor, own: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+            at = Margin(own[:, None] - others)
+            to_others = grad[:, None] * (base.slope(at) * at.q)
+            return to_others, -to_others.sum(-1)
+
+        to_others, to_own = in_blocks(gradients, others, own, grad)
+        return to_own, to_others, None

@@ -1,0 +1,7 @@
+"""The `Loss` contract and the algebra of losses."""
+
+from .loss import Loss, ProbabilityLoss, WeightedSum
+from .policy import Policy
+from .scores import Rivalry, Scores
+
+__all__ = ["Loss", "Policy", "ProbabilityLoss", "Rivalry", "Scores", "WeightedSum"]

@@ -1,0 +1,291 @@
+"""The loss contract, the algebra of losses, and reduction in exactly one place."""
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import partial
+from numbers import Real
+from typing import Self, Unpack
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from ..errors import check_number
+from . import policy as rules
+from .policy import Policy, Reduction
+from .scores import Scores
+
+_DENSE_BLOCK = 1 << 22  # elements a block of classes may take in a dense expected loss
+
+
+class Loss(nn.Module, ABC):
+    """A multiclass loss with the contract of `torch.nn.CrossEntropyLoss`.
+
+    A subclass implements `from_scores` (a loss of the class probabilities: nearly all) or
+    `per_sample` (a loss that needs the logits themselves), and nothing else is needed. Losses
+    combine: ``0.9 * a + 0.1 * b`` is a loss, evaluated with one softmax.
+
+    Args:
+        weight: (C,) rescaling weight of each class.
+        ignore_index: A label that contributes neither loss nor gradient.
+        reduction: "none", "mean" (over the kept weights; NaN if none is kept) or "sum".
+        label_smoothing: Share of the target spread evenly over all classes, in [0, 1].
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__()
+        rules.check_policy(weight, ignore_index, reduction, label_smoothing)
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+        self.reduction: Reduction = reduction
+        self.label_smoothing = label_smoothing
+
+    @abstractmethod
+    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
+        """(N,) losses of logits (N, C) at labels (N,), before any policy."""
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        """(N,) losses of a batch whose softmax other losses may share."""
+        return self.per_sample(scores.logits, target)
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        r"""(N,) sums :math:`\sum_c w_c L(u, c)` under weights (N, C) of the labels.
+
+        This default evaluates the loss for every class, O(K) times the cost of one label, in blocks
+        of classes that are evaluated again in the backward pass instead of being kept.
+        """
+        n, classes = weights.shape
+        step = max(1, _DENSE_BLOCK // max(1, n * classes))
+        # Transforms and compilers decide for themselves what to keep.
+        direct = rules.transformed(scores.values) or not torch.is_grad_enabled()
+        block = self._expected_block if direct else partial(_recomputed, self._expected_block)
+        starts = range(0, classes, step)
+        return _total(block(scores, weights[:, i : i + step], i) for i in starts)
+
+    def _expected_block(self, scores: Scores, weights: Tensor, start: int) -> Tensor:
+        n, width = weights.shape
+        classes = scores.values.shape[1]
+        repeated = scores.values[:, None].expand(n, width, classes).reshape(-1, classes)
+        labels = torch.arange(start, start + width, device=weights.device).repeat(n)
+        values = self.from_scores(Scores(repeated, normalised=scores.normalised), labels)
+        return (values.view(n, width) * weights).sum(-1)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of logits, as `torch.nn.CrossEntropyLoss` would reduce it.
+
+        Args:
+            input: Logits (C), (N, C) or (N, C, d1, ...). A logit of -inf masks its class.
+            target: Class indices, in the shape of `input` without C; or class probabilities in the
+                shape of `input`, giving the expected loss under them.
+
+        Returns:
+            A scalar, or for reduction "none" the shape of the class indices.
+        """
+        return self._reduced(input, target, normalised=False)
+
+    def from_probs(self, probs: Tensor, target: Tensor) -> Tensor:
+        """The loss of class probabilities, for models that end in a softmax.
+
+        Prefer logits where you have them: they resolve what rounds to 0 or 1 here. A probability of
+        0 is allowed; its own gradient is taken as 0, as behind the softmax that made it.
+
+        Args:
+            probs: Probabilities in the shape of `forward`'s input; classes must sum to one.
+            target: As for `forward`.
+        """
+        rules.check_probs(probs)
+        positive = probs > 0
+        # log of the masked-out zeros would give 0 * inf = NaN gradients
+        logs = torch.where(positive, torch.where(positive, probs, 1).log(), -math.inf)
+        return self._reduced(logs, target, normalised=True)
+
+    def _reduced(self, input: Tensor, target: Tensor, *, normalised: bool) -> Tensor:
+        if not torch.compiler.is_compiling():
+            # The attributes may have been set since construction.
+            rules.check_policy(self.weight, self.ignore_index, self.reduction, self.label_smoothing)
+        soft = rules.check_call(input, target, self.weight, self.ignore_index)
+        dtype = rules.output_dtype(input, target, self.weight, soft)
+        wide = torch.float32 if dtype in rules.HALF else dtype
+        scores = Scores(rules.rows(input).to(wide), normalised=normalised)
+        weight = None if self.weight is None else self.weight.to(wide)
+        if soft:
+            values = self._soft(scores, rules.rows(target).to(wide), weight)
+            kept: Tensor | int = values.shape[0]
+            shape = input.shape[:1] * (input.dim() > 1) + input.shape[2:]
+        else:
+            values, kept = self._hard(scores, target.reshape(-1).long(), weight)
+            shape = target.shape
+        if self.reduction == "none":
+            return values.view(shape).to(dtype)
+        if self.reduction == "sum":
+            return values.sum().to(dtype)
+        return (values.sum() / kept).to(dtype)
+
+    def _hard(self, scores: Scores, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Values at class indices, and the total weight that a mean divides by."""
+        keep = target != self.ignore_index
+        label = torch.where(keep, target, 0)
+        values = self.from_scores(scores, label)
+        if not scores.normalised:
+            # A masked class cannot be the right one: infinite, as in cross entropy.
+            masked = scores.values.gather(1, label[:, None])[:, 0] == -math.inf
+            values = torch.where(masked, math.inf, values)
+        row_weight = None if weight is None else weight[label]
+        if row_weight is not None:
+            values = values * row_weight
+        if self.label_smoothing:
+            spread = self._spread(scores, weight)
+            values = (1 - self.label_smoothing) * values + self.label_smoothing * spread
+        kept = keep if row_weight is None else torch.where(keep, row_weight, 0)
+        return torch.where(keep, values, 0), kept.sum()
+
+    def _soft(self, scores: Scores, target: Tensor, weight: Tensor | None) -> Tensor:
+        """Expected values under class probabilities."""
+        if self.label_smoothing:
+            even = self.label_smoothing / target.shape[1]
+            target = target * (1 - self.label_smoothing) + even
+        return self._expected_with_masks(scores, target if weight is None else target * weight)
+
+    def _spread(self, scores: Scores, weight: Tensor | None) -> Tensor:
+        """The mean over all classes, each with its weight: what label smoothing mixes in."""
+        classes = scores.values.shape[1]
+        even = torch.full_like(scores.values, 1 / classes)
+        return self._expected_with_masks(scores, even if weight is None else even * weight)
+
+    def _expected_with_masks(self, scores: Scores, weights: Tensor) -> Tensor:
+        values = self.expected(scores, weights)
+        if scores.normalised:
+            return values
+        return values + rules.mask_penalty(scores.values, weights)
+
+    @property
+    def has_policy(self) -> bool:
+        """Whether any policy differs from the defaults."""
+        return bool(self._policy_text())
+
+    def with_policy(self, **policy: Unpack[Policy]) -> Self:
+        """A copy of this loss with another policy; what is not named stays as it is."""
+        result = copy.deepcopy(self)
+        unknown = set(policy) - {"weight", "ignore_index", "reduction", "label_smoothing"}
+        if unknown:
+            raise TypeError(f"with_policy got unknown keywords: {', '.join(sorted(unknown))}")
+        for name, value in policy.items():
+            setattr(result, name, value)
+        rules.check_policy(
+            result.weight, result.ignore_index, result.reduction, result.label_smoothing
+        )
+        return result
+
+    def _policy_text(self) -> str:
+        parts = [] if self.weight is None else [f"weight={self.weight.tolist()}"]
+        parts += [f"ignore_index={self.ignore_index}"] * (self.ignore_index != -100)
+        parts += [f"reduction={self.reduction!r}"] * (self.reduction != "mean")
+        parts += [f"label_smoothing={self.label_smoothing}"] * (self.label_smoothing != 0)
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        """The text form of the mathematics, without policy."""
+        return type(self).__name__
+
+    def __repr__(self) -> str:
+        policy = self._policy_text()
+        if not policy:
+            return str(self)
+        text = f"({self})" if isinstance(self, WeightedSum) else str(self)
+        return f"{text}.with_policy({policy})"
+
+    def __add__(self, other: "Loss | int") -> "WeightedSum":
+        if isinstance(other, Loss):
+            return WeightedSum([(1.0, self), (1.0, other)])
+        # sum() starts from 0
+        return self * 1.0 if _is_number(other) and other == 0 else NotImplemented
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: float) -> "WeightedSum":
+        return WeightedSum([(float(factor), self)]) if _is_number(factor) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> "WeightedSum":
+        return self * (1.0 / divisor) if _is_number(divisor) else NotImplemented
+
+    def __neg__(self) -> "WeightedSum":
+        return self * -1.0
+
+    def __sub__(self, other: "Loss") -> "WeightedSum":
+        return self + -other if isinstance(other, Loss) else NotImplemented
+
+
+class ProbabilityLoss(Loss):
+    """A loss of the class probabilities: `from_scores` is its one abstract method."""
+
+    @abstractmethod
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor: ...
+
+    def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
+        return self.from_scores(Scores(logits), target)
+
+
+class WeightedSum(ProbabilityLoss):
+    """A sum of losses with coefficients; what ``0.9 * a + 0.1 * b`` builds.
+
+    Args:
+        terms: Pairs of a coefficient and a loss. Sums among them are flattened.
+    """
+
+    def __init__(self, terms: Iterable[tuple[float, Loss]], **policy: Unpack[Policy]) -> None:
+        super().__init__(**policy)
+        flat: list[tuple[float, Loss]] = []
+        for coefficient, loss in terms:
+            check_number("a coefficient", coefficient)
+            if loss.has_policy:
+                raise ValueError(
+                    f"a member of a sum must have no policy of its own, got {loss!r}; "
+                    "set it on the sum: (a + b).with_policy(...)"
+                )
+            inner = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
+            flat += [(coefficient * factor, member) for factor, member in inner]
+        self.coefficients = tuple(coefficient for coefficient, _ in flat)
+        self.members = nn.ModuleList(member for _, member in flat)
+
+    @property
+    def terms(self) -> tuple[tuple[float, Loss], ...]:
+        """The coefficients with their losses."""
+        return tuple(zip(self.coefficients, self.members, strict=True))  # type: ignore[arg-type]
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        return _total(c * member.from_scores(scores, target) for c, member in self.terms)
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        return _total(c * member.expected(scores, weights) for c, member in self.terms)
+
+    def __str__(self) -> str:
+        text = " + ".join(f"{c!r}*{member}" for c, member in self.terms)
+        return text.replace(".0*", "*").replace("+ -", "- ")
+
+
+def _total(values: Iterable[Tensor]) -> Tensor:
+    first, *rest = values
+    return sum(rest, start=first)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _recomputed(function: Callable[..., Tensor], *args: object) -> Tensor:
+    """Call, keeping nothing for the backward pass."""
+    result: Tensor = checkpoint(function, *args, use_reentrant=False)
+    return result

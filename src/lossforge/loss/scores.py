@@ -1,0 +1,94 @@
+"""What a batch of network outputs says about the classes."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Rivalry(NamedTuple):
+    """A batch seen from its labels: each row's own class against the others."""
+
+    own: Tensor
+    """(N,) score of the labelled class."""
+    others: Tensor
+    """(N, C) scores with the labelled class removed, that is, set to -inf."""
+    share: Tensor
+    """(N,) one over the number of rivals, or 1 where there is none."""
+
+
+class Scores:
+    """(N, C) unnormalised log-probabilities: logits, or logarithms of given probabilities.
+
+    A sum of losses hands one `Scores` to all its members, so that what several of them need is
+    computed once. A logit of -inf masks its class: it is no rival to any other. A probability of 0
+    does not, the class is still counted.
+
+    Args:
+        values: The log-weights.
+        normalised: Whether they are logarithms of probabilities that a user gave.
+    """
+
+    def __init__(self, values: Tensor, *, normalised: bool = False) -> None:
+        self.values = values
+        self.normalised = normalised
+        self._log_probs: Tensor | None = values if normalised else None
+        self._seen: tuple[Tensor, Rivalry] | None = None
+
+    @property
+    def logits(self) -> Tensor:
+        """The logits, for losses that are not functions of the probabilities."""
+        if self.normalised:
+            raise TypeError("this loss needs logits: probabilities do not determine it")
+        return self.values
+
+    @property
+    def log_probs(self) -> Tensor:
+        """(N, C) log-softmax, computed once."""
+        if self._log_probs is None:
+            self._log_probs = torch.log_softmax(self.values, -1)
+        return self._log_probs
+
+    def rivals_of(self, target: Tensor) -> Rivalry:
+        """The batch seen from the labels `target` (N,), computed once for the same labels."""
+        if self._seen is None or self._seen[0] is not target:
+            own, others = _Split.apply(self.values, target)  # type: ignore[no-untyped-call]
+            self._seen = target, Rivalry(own, others, self._share(others, offset=0))
+        return self._seen[1]
+
+    def rival_share(self) -> Tensor:
+        """(N,) one over the number of rivals, whatever the label."""
+        return self._share(self.values, offset=1)
+
+    def _share(self, values: Tensor, offset: int) -> Tensor:
+        if self.normalised:
+            rows, classes = values.shape
+            return values.new_full((rows,), 1 / max(classes - 1, 1))
+        rivals = (values > -math.inf).sum(-1, dtype=torch.int32) - offset
+        # With no rival at all the sums over rivals are empty, and 0 times anything is 0.
+        return 1 / rivals.clamp(min=1).to(values.dtype)
+
+
+class _Split(torch.autograd.Function):
+    """Separate the labelled entry of each row from the rest.
+
+    As one function because its backward is a single scatter, which compilers do in place; gather
+    and scatter apart would fill two logit-sized tensors with zeros.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(values: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        index = target[:, None]
+        return values.gather(1, index)[:, 0], values.scatter(1, index, -math.inf)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx, own: Tensor, others: Tensor):  # type: ignore[no-untyped-def]
+        (target,) = ctx.saved_tensors
+        return others.scatter(1, target[:, None], own[:, None]), None

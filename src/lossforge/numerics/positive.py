@@ -1,0 +1,102 @@
+r"""Positive functions on [0, 1], evaluated with small *relative* error."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from . import chebyshev
+from .chebyshev import Function
+
+_CONDITION = 100.0  # rounding errors of a power form may grow by this factor, no more
+
+
+@dataclass(frozen=True)
+class Positive:
+    r"""A smooth positive function P on [0, 1] in a form that keeps relative accuracy.
+
+    A gentle P is a polynomial in :math:`s = 2x - 1`, evaluated by powers: a multiplication and an
+    addition for each. Where that would cancel (P spans orders of magnitude, or its powers
+    alternate), P is the exponential of a straight line plus a Chebyshev series: an exponential
+    more, but positive and accurate however small P gets.
+
+    Attributes:
+        double: Coefficients for float64.
+        single: The fewer that float32 can tell apart.
+        line: Value at 0 and rise of the straight line in the exponent; None for the power form.
+    """
+
+    double: tuple[float, ...]
+    single: tuple[float, ...]
+    line: tuple[float, float] | None = None
+
+    @classmethod
+    def fit(cls, function: Function) -> "Positive":
+        """Represent `function`, choosing the form by its condition number."""
+        samples = function(chebyshev.nodes(256))
+        smallest, largest = float(samples.min()), float(samples.max())
+        if smallest * _CONDITION >= largest:
+            series = chebyshev.fit(function)
+            short = chebyshev.chop(series, 2**-25 * smallest)
+            powers = _powers(series)
+            if sum(map(abs, powers)) <= _CONDITION * smallest:
+                return cls(powers, _powers(short))
+        ends = torch.tensor([0.0, 1.0], dtype=torch.float64, device="cpu")
+        start, end = function(ends).log().tolist()
+        rise = end - start
+        series = chebyshev.fit(lambda x: function(x).log() - (start + rise * x), floor=1.0)
+        return cls(series, chebyshev.chop(series, 2**-25), (start, rise))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """P(x), in the dtype of `x`."""
+        terms = self.double if x.dtype == torch.float64 else self.single
+        if self.line is not None:
+            start, rise = self.line
+            return torch.exp(chebyshev.evaluate(terms, x) + (start + rise * x))
+        return _polynomial(terms, 2 * x - 1)
+
+
+def running_mean(density: Function, degree: int) -> Function:
+    r"""The function :math:`x \mapsto \frac1x \int_0^x \text{density}`, by positive quadrature.
+
+    Args:
+        density: A positive function that a polynomial of `degree` reproduces.
+        degree: At least the degree of that polynomial.
+    """
+    points, weights = chebyshev.quadrature(degree + 2)
+
+    def mean(x: Tensor) -> Tensor:
+        return (density(x[:, None] * points) * weights).sum(-1)
+
+    return mean
+
+
+def _powers(series: Sequence[float]) -> tuple[float, ...]:
+    """Rewrite sum c_k T_k(s) in powers of s; exact up to rounding, summed with fsum."""
+    table: list[list[float]] = [[1.0], [0.0, 1.0]]
+    while len(table) < len(series):
+        # T_{k+1} = 2 s T_k - T_{k-1}
+        last, before = table[-1], table[-2]
+        doubled = [0.0] + [2 * t for t in last]
+        table.append([d - b for d, b in zip(doubled, [*before, 0.0, 0.0], strict=True)])
+    return tuple(
+        math.fsum(c * row[power] for c, row in zip(series, table, strict=False) if power < len(row))
+        for power in range(len(series))
+    )
+
+
+def _polynomial(powers: Sequence[float], s: Tensor) -> Tensor:
+    """Even and odd powers apart: two short dependent chains instead of one long one."""
+    square = s * s
+    odd = _horner(powers[1::2], square).mul_(s) if len(powers) > 1 else 0.0
+    return _horner(powers[0::2], square).add_(odd)
+
+
+def _horner(powers: Sequence[float], s: Tensor) -> Tensor:
+    """In place: a value is never differentiated, and eager mode saves the temporaries."""
+    result = torch.full_like(s, powers[-1])
+    for coefficient in reversed(powers[:-1]):
+        result.mul_(s).add_(coefficient)
+    return result

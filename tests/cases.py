@@ -1,0 +1,243 @@
+"""A representative of every kind of loss, with its naive formula and claims."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import naive
+from bases import DERIVATIVES
+from torch import Tensor
+
+import lossforge
+from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base
+
+
+@dataclass(frozen=True)
+class Separated:
+    """coefficient * TS(base), in naive formulas."""
+
+    base: naive.Base
+    tau: float | None = None
+    a: float | None = None
+    nontarget: naive.Base | None = None
+    coefficient: float = 1.0
+
+    def _a(self, z: Tensor) -> float:
+        return self.a if self.a is not None else self.tau / (len(z) - 1)
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        u = naive.softmax(z)
+        return self.coefficient * naive.target_separation(
+            self.base, u, t, self._a(z), self.nontarget
+        )
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        a = self._a(u)
+        return self.coefficient * naive.target_separation(self.base, u, t, a, self.nontarget)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        u = naive.softmax(z)
+        return self.coefficient * naive.target_separation_gradient(
+            self.base, u, t, self._a(z), self.nontarget
+        )
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """coefficient * BR(base), in naive formulas."""
+
+    base: naive.Base
+    coefficient: float = 1.0
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.binary_reduction(self.base, naive.softmax(z), t)
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return self.coefficient * naive.binary_reduction(self.base, u, t, xi)
+
+    def of_margins(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.binary_reduction_of_logits(self.base, z, t)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.binary_reduction_gradient(self.base, z, t)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A loss, its naive formula and what it claims."""
+
+    id: str
+    make: Callable[[], lossforge.Loss]
+    terms: tuple[Separated | Reduced, ...]
+    symmetric: bool
+    bounded: bool
+    smooth: bool = True
+    scale: float = 1.0  # about the largest gradient entry
+
+    def naive(self, z: Tensor, t: int) -> Tensor:
+        return sum(term.value(z, t) for term in self.terms)
+
+    def naive_of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return sum(term.of_probs(u, t, xi) for term in self.terms)
+
+    def closed_form_gradient(self, z: Tensor, t: int) -> Tensor:
+        return sum(term.gradient(z, t) for term in self.terms)
+
+    @property
+    def is_reduction(self) -> bool:
+        return all(isinstance(term, Reduced) for term in self.terms)
+
+    @property
+    def is_separation(self) -> bool:
+        return all(isinstance(term, Separated) for term in self.terms)
+
+
+F1 = {"alpha": -8, "beta": -8, "gamma": 0.5}
+N1 = naive.exponential(-8, -8, 0.5)
+N2 = naive.quadratic(12, -8, 0.5)
+GAUSS, SINE = DERIVATIVES[0], DERIVATIVES[2]
+
+
+def _ts(id: str, make: Callable[[], Any], h: naive.Base, **claims: Any) -> Case:
+    """A one-base separation from parameters shared by both forms."""
+    a = {key: claims.pop(key) for key in ("tau", "a") if key in claims}
+    return Case(
+        id,
+        lambda: TargetSeparation(make(), **a),
+        (Separated(h, **a),),
+        bounded=claims.pop("bounded", True),
+        **claims,
+    )
+
+
+def _br(id: str, make: Callable[[], Any], h: naive.Base, **claims: Any) -> Case:
+    bounded = claims.pop("bounded", True)
+    return Case(id, lambda: BinaryReduction(make()), (Reduced(h),), bounded=bounded, **claims)
+
+
+def _exponential(**parameters: float) -> Callable[[], Any]:
+    return lambda: base.Exponential(**parameters)
+
+
+CASES = [
+    Case("CE", CE, (Separated(naive.log(), a=0),), symmetric=False, bounded=False),
+    Case(
+        "BEF",
+        BEF,
+        (Separated(N1, tau=1, coefficient=0.9), Reduced(N1, coefficient=0.1)),
+        symmetric=True,
+        bounded=True,
+        scale=8.0,
+    ),
+    Case(
+        "BEF-parameters",
+        lambda: BEF(alpha=-2, beta=3, gamma=0.2, tau=2, lam=0.4, mu=0.6, br_beta=-5, br_gamma=0.7),
+        (
+            Separated(naive.exponential(-2, 3, 0.2), tau=2, coefficient=0.4),
+            Reduced(naive.exponential(-2, -5, 0.7), coefficient=0.6),
+        ),
+        symmetric=False,
+        bounded=True,
+        scale=14.0,
+    ),
+    Case(
+        "BQF",
+        BQF,
+        (Separated(N2, tau=1, coefficient=0.9), Reduced(N2, coefficient=0.1)),
+        symmetric=True,
+        bounded=True,
+        scale=8.0,
+    ),
+    _ts("TS-f1-tau0", _exponential(**F1), N1, tau=0, symmetric=False, scale=8.0),
+    _ts("TS-f1-tau1", _exponential(**F1), N1, tau=1, symmetric=True, scale=8.0),
+    _ts("TS-f1-tau3", _exponential(**F1), N1, tau=3, symmetric=False, scale=16.0),
+    _ts(
+        "TS-f1-growing-a0.1",
+        _exponential(alpha=-1, beta=2, gamma=0),
+        naive.exponential(-1, 2, 0),
+        a=0.1,
+        symmetric=False,
+        scale=8.0,
+    ),
+    _ts(
+        "TS-f2-tau3",
+        lambda: base.Quadratic(alpha=-12, beta=-1, gamma=0.25),
+        naive.quadratic(-12, -1, 0.25),
+        tau=3,
+        symmetric=False,
+        scale=16.0,
+    ),
+    _ts("TS-linear-a0.1", base.Linear, naive.linear(), a=0.1, symmetric=True),
+    _ts("TS-power-tau1", lambda: base.Power(0.7), naive.power(0.7), tau=1, symmetric=True),
+    _ts(
+        "TS-huber-a0.1",
+        lambda: base.HuberLog(10.0),
+        naive.huber_log(10.0),
+        a=0.1,
+        symmetric=False,
+        smooth=False,
+        scale=10.0,
+    ),
+    _ts("TS-series-tau1", SINE.make, SINE.naive, tau=1, symmetric=True, scale=3.0),
+    _ts("TS-log-tau0.5", base.Log, naive.log(), tau=0.5, symmetric=False, bounded=False),
+    _ts(
+        "TS-focal-tau0",
+        lambda: base.Focal(2.0),
+        naive.focal(2.0),
+        tau=0,
+        symmetric=False,
+        bounded=False,
+    ),
+    Case(
+        "TS-two-bases",
+        lambda: TargetSeparation(base.Power(0.7), tau=2, nontarget=base.Exponential(**F1)),
+        (Separated(naive.power(0.7), tau=2, nontarget=N1),),
+        symmetric=False,
+        bounded=True,
+        scale=16.0,
+    ),
+    Case(
+        "TS-log-bounded-nontarget",
+        lambda: TargetSeparation(base.Log(), tau=1, nontarget=base.Linear()),
+        (Separated(naive.log(), tau=1, nontarget=naive.linear()),),
+        symmetric=False,
+        bounded=False,
+    ),
+    _br("BR-f1", _exponential(**F1), N1, symmetric=True, scale=2.0),
+    _br(
+        "BR-f1-tilted",
+        _exponential(alpha=-1, beta=-4, gamma=0.2),
+        naive.exponential(-1, -4, 0.2),
+        symmetric=False,
+    ),
+    _br(
+        "BR-f2",
+        lambda: base.Quadratic(alpha=12, beta=-8, gamma=0.5),
+        N2,
+        symmetric=True,
+        scale=2.0,
+    ),
+    _br("BR-linear", base.Linear, naive.linear(), symmetric=True),
+    _br("BR-log", base.Log, naive.log(), symmetric=False, bounded=False),
+    _br("BR-power", lambda: base.Power(0.7), naive.power(0.7), symmetric=False),
+    _br("BR-series", GAUSS.make, GAUSS.naive, symmetric=False),
+    Case(
+        "nested-sum",
+        lambda: 0.5 * (CE() + 2 * TargetSeparation(base.Exponential(**F1), a=0.1)) + 0.25 * BEF(),
+        (
+            Separated(naive.log(), a=0, coefficient=0.5),
+            Separated(N1, a=0.1),
+            Separated(N1, tau=1, coefficient=0.225),
+            Reduced(N1, coefficient=0.025),
+        ),
+        symmetric=False,
+        bounded=False,
+        scale=12.0,
+    ),
+]
+
+
+def named(*ids: str) -> list[Case]:
+    """The cases with these ids, in this order."""
+    known = {case.id: case for case in CASES}
+    return [known[id] for id in ids]

@@ -1,0 +1,35 @@
+"""Float64 by default, a fresh seed for every test, reproducible hypothesis runs in CI."""
+
+import os
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "local", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes more than a few seconds")
+
+
+@pytest.fixture(autouse=True)
+def _float64_and_seed() -> Iterator[None]:
+    dtype = torch.get_default_dtype()
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    yield
+    torch.set_default_dtype(dtype)
+    torch.set_rng_state(states[0])
+    np.random.set_state(states[1])
+    random.setstate(states[2])

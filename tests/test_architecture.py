@@ -1,0 +1,129 @@
+"""The layers of the package: who may import whom, and what the core may need."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lossforge
+
+ROOT = Path(lossforge.__file__).parent
+
+MAY_IMPORT = {
+    "errors": set(),
+    "numerics": {"errors"},
+    "base": {"numerics", "errors"},
+    "loss": {"errors"},
+    "constructions": {"base", "loss", "numerics", "errors"},
+    "catalog": {"constructions", "base", "loss", "errors"},
+    "theory": {"base", "loss", "constructions", "numerics", "errors"},
+    "noise": {"errors"},
+    "data": {"noise", "errors"},
+    "models": {"errors"},
+    "training": {"loss", "errors"},
+    "benchmark": {"catalog", "loss", "noise", "data", "models", "training", "errors"},
+    "report": {"benchmark", "errors"},
+    "integrations": {"loss", "errors"},
+    "tuning": {"catalog", "theory", "benchmark", "data", "training", "noise", "errors"},
+    "audit": {"catalog", "theory", "benchmark", "data", "training", "noise", "errors"},
+}
+MATHEMATICAL = ("errors", "numerics", "base", "loss", "constructions", "catalog", "theory")
+MAX_LINES = 300
+
+
+def package_of(path: Path) -> str:
+    """The top-level package or module that a source file belongs to; "" for the root."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def imported_modules(tree: ast.AST, path: Path) -> set[str]:
+    """Absolute names of everything a file imports, relative imports resolved."""
+    here = ("lossforge", *path.relative_to(ROOT).with_suffix("").parts)
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            anchor = list(here[: -node.level]) if node.level else []
+            module = [*anchor, *(node.module or "").split(".")] if node.module else anchor
+            found |= {".".join([*module, alias.name]) for alias in node.names}
+    return found
+
+
+def violations(source: str, path: Path) -> list[str]:
+    """Every import of `source` that its place in the tree forbids."""
+    package = package_of(path)
+    found = []
+    for name in imported_modules(ast.parse(source), path):
+        top, *rest = name.split(".")
+        if top == "lossforge" and package:
+            target = rest[0] if rest else ""
+            if target != package and target not in MAY_IMPORT[package]:
+                found.append(f"{package} imports {name}")
+        elif package in MATHEMATICAL and top not in {
+            "lossforge",
+            "torch",
+            *sys.stdlib_module_names,
+        }:
+            found.append(f"{package} imports {name}, which is not torch")
+    return found
+
+
+SOURCES = sorted(ROOT.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_down(path):
+    assert violations(path.read_text(), path) == []
+
+
+@pytest.mark.parametrize(
+    ("planted", "place"),
+    [
+        ("from ..catalog import BEF", "base/paper.py"),
+        ("from lossforge.constructions.target import TargetLoss", "loss/loss.py"),
+        ("import lossforge.loss", "numerics/rows.py"),
+        ("def late():\n    from .. import base", "loss/scores.py"),
+        ("import numpy as np", "numerics/chebyshev.py"),
+    ],
+)
+def test_a_planted_violation_is_found(planted, place):
+    assert violations(planted, ROOT / place)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_stay_small_and_never_evaluate_text(path):
+    source = path.read_text()
+    calls = {
+        node.func.id
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert len(source.splitlines()) <= MAX_LINES
+    assert not calls & {"eval", "exec", "compile", "__import__"}
+
+
+@pytest.mark.parametrize("loss", lossforge.catalog.CATALOG.values(), ids=lambda loss: loss.__name__)
+def test_catalogue_classes_add_no_behaviour(loss):
+    methods = {name for name, member in vars(loss).items() if callable(member)}
+    assert methods <= {"__init__"}
+    assert loss.__doc__
+
+
+def test_importing_the_package_needs_torch_alone():
+    script = (
+        "import sys, torch; before = set(sys.modules); import lossforge; "
+        "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
+        "print(*sorted(new - {'lossforge', 'torch'} - set(sys.stdlib_module_names)))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == []
+
+
+def test_every_public_name_exists_and_every_catalogue_loss_is_public():
+    assert all(hasattr(lossforge, name) for name in lossforge.__all__)
+    assert set(lossforge.catalog.CATALOG) <= set(lossforge.__all__)

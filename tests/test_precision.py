@@ -1,0 +1,152 @@
+"""Extreme logits and low precision: finite everywhere, accurate where the number format allows."""
+
+import math
+
+import pytest
+import torch
+from bases import ids
+from cases import CASES, Case, Separated
+from laws import assert_close, batch, rows, ulp, value_and_gradient
+from torch.nn.functional import cross_entropy
+
+from lossforge import TargetSeparation, base
+
+OVER_CASES = pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+REDUCTIONS = [case for case in CASES if case.is_reduction]
+SEPARATIONS = [case for case in CASES if case.is_separation]
+OVER_SCALES = pytest.mark.parametrize("scale", [1, 40, 90, 1e4])
+LOW = pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.bfloat16, torch.float16], ids=["float32", "bfloat16", "float16"]
+)
+HALF = pytest.mark.parametrize(
+    "dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"]
+)
+
+
+def extreme(scale: float, dtype: torch.dtype, n: int = 64) -> tuple[torch.Tensor, torch.Tensor]:
+    z, t = batch(n=n, k=10, scale=scale)
+    return z.to(dtype), t
+
+
+@OVER_CASES
+@OVER_SCALES
+@LOW
+def test_value_and_gradient_are_finite(case: Case, scale: float, dtype: torch.dtype) -> None:
+    z, t = extreme(scale, dtype)
+    loss = case.make().with_policy(reduction="none")
+    value, gradient = value_and_gradient(lambda x: loss(x, t), z)
+    assert value.dtype == gradient.dtype == dtype
+    assert torch.isfinite(gradient).all()
+    representable = torch.isfinite(cross_entropy(z, t, reduction="none"))
+    assert representable.any()
+    assert torch.isfinite(value[representable]).all()
+
+
+@OVER_CASES
+@OVER_SCALES
+@LOW
+def test_soft_targets_are_finite(case: Case, scale: float, dtype: torch.dtype) -> None:
+    z, _ = extreme(min(scale, 1e3), dtype, n=8)
+    q = torch.softmax(torch.randn(8, 10), 1).to(dtype)
+    loss = case.make().with_policy(reduction="none")
+    value, gradient = value_and_gradient(lambda x: loss(x, q), z)
+    assert torch.isfinite(value).all()
+    assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("case", REDUCTIONS, ids=ids(REDUCTIONS))
+@OVER_SCALES
+def test_reduction_in_float32_is_relatively_accurate(case: Case, scale: float) -> None:
+    z, t = extreme(scale, torch.float32, n=128)
+    (term,) = case.terms
+    reference = rows(term.of_margins, z.double(), t)
+    actual = case.make().with_policy(reduction="none")(z, t).double()
+    counted = reference > 1e-37
+    assert counted.any()
+    error = ((actual - reference) / reference)[counted].abs()
+    assert error.max() <= 1e-5
+
+
+@pytest.mark.parametrize("case", REDUCTIONS, ids=ids(REDUCTIONS))
+@OVER_SCALES
+def test_reduction_of_a_confident_row_is_relatively_accurate(case: Case, scale: float) -> None:
+    z, t = extreme(0.2 * min(scale, 90), torch.float32)
+    z[torch.arange(64), t] = z.max(1).values + min(scale, 60)
+    (term,) = case.terms
+    reference = rows(term.of_margins, z.double(), t)
+    counted = reference > 1e-37
+    assert counted.sum() > 8
+    actual = case.make().with_policy(reduction="none")(z, t).double()
+    assert ((actual - reference) / reference)[counted].abs().max() <= 1e-5
+
+
+@pytest.mark.parametrize("case", REDUCTIONS, ids=ids(REDUCTIONS))
+@OVER_SCALES
+@HALF
+def test_reduction_in_half_precision_is_within_one_ulp(
+    case: Case, scale: float, dtype: torch.dtype
+) -> None:
+    z, t = extreme(scale, dtype)
+    (term,) = case.terms
+    reference = rows(term.of_margins, z.double(), t)
+    representable = reference < torch.finfo(dtype).max
+    actual = case.make().with_policy(reduction="none")(z, t)
+    assert actual.dtype == dtype
+    error = (actual.double() - reference).abs()
+    assert (error <= ulp(reference, dtype))[representable].all()
+
+
+@pytest.mark.parametrize("case", SEPARATIONS, ids=ids(SEPARATIONS))
+@OVER_SCALES
+def test_separation_gradient_in_float32_is_absolutely_accurate(case: Case, scale: float) -> None:
+    z, t = extreme(scale, torch.float32)
+    loss = case.make().with_policy(reduction="none")
+    _, actual = value_and_gradient(lambda x: loss(x, t), z)
+    _, reference = value_and_gradient(lambda x: loss(x, t), z.double())
+    assert (actual.double() - reference).abs().max() <= 1e-6 * case.scale
+
+
+@pytest.mark.parametrize("case", SEPARATIONS, ids=ids(SEPARATIONS))
+def test_float64_gradient_equals_closed_form_at_a_large_scale(case: Case) -> None:
+    z, t = extreme(15, torch.float64)
+    (term,) = case.terms
+    assert isinstance(term, Separated)
+    loss = case.make().with_policy(reduction="none")
+    _, actual = value_and_gradient(lambda x: loss(x, t), z)
+    assert_close(actual, rows(term.gradient, z, t))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+def test_separation_is_relatively_accurate_near_the_correct_one_hot(dtype: torch.dtype) -> None:
+    u = torch.exp(-torch.arange(20.0, 60.0, 5.0))  # the two other classes together
+    z = torch.stack([-torch.log(u / 2), torch.zeros_like(u), torch.zeros_like(u)], 1).to(dtype)
+    u = 2 / (2 + torch.exp(z[:, 0].double()))
+    loss = TargetSeparation(base.Exponential(alpha=-8, beta=-8), tau=1, reduction="none")
+    phi = 8 * math.exp(-2)  # at 0 and at 1; h(u_t) and the non-target part are linear there
+    expected = phi * u * (1 + 0.5)
+    torch.testing.assert_close(
+        loss(z, torch.zeros(len(z), dtype=torch.long)).double(), expected, rtol=1e-5, atol=0
+    )
+
+
+@OVER_CASES
+@HALF
+def test_autocast_computes_and_returns_float32(case: Case, dtype: torch.dtype) -> None:
+    z, t = extreme(2, torch.bfloat16)
+    loss = case.make()
+    with torch.autocast("cpu", dtype=dtype):
+        inside = loss(z, t)
+        assert loss(z.double(), t).dtype == torch.float64
+    assert inside.dtype == torch.float32
+    assert_close(inside, loss(z.double(), t), torch.float32)
+
+
+@OVER_CASES
+@HALF
+def test_half_precision_rounds_once(case: Case, dtype: torch.dtype) -> None:
+    z, t = extreme(2, dtype)
+    loss = case.make().with_policy(reduction="none")
+    assert loss(z, t).dtype == dtype
+    reference = loss(z.double(), t)
+    scale = reference.abs().clamp_min(1e-2)
+    assert ((loss(z, t).double() - reference).abs() <= ulp(scale, dtype)).all()
