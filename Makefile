@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test fast lint demo bench-speed clean
+.PHONY: help test fast lint demo bench-speed docs-catalog clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -28,6 +28,10 @@ demo: $(VENV)/.demo ## train on digits with noisy labels: cross entropy against 
 
 bench-speed: $(VENV)/.demo ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
 	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+docs-catalog: $(VENV)/.dev ## write docs/catalog.md from the catalogue
+	@mkdir -p docs
+	$(BIN)/python -m lossforge losses --markdown > docs/catalog.md
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,96 +1,14 @@
-"""A representative of every kind of loss, with its naive formula and claims."""
+"""The one list of cases: a representative of every kind of loss and every catalogue entry."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import naive
 from bases import DERIVATIVES
-from torch import Tensor
+from case import Case, Reduced, Separated
+from catalog_cases import CATALOGUE
 
-import lossforge
 from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base
-
-
-@dataclass(frozen=True)
-class Separated:
-    """coefficient * TS(base), in naive formulas."""
-
-    base: naive.Base
-    tau: float | None = None
-    a: float | None = None
-    nontarget: naive.Base | None = None
-    coefficient: float = 1.0
-
-    def _a(self, z: Tensor) -> float:
-        return self.a if self.a is not None else self.tau / (len(z) - 1)
-
-    def value(self, z: Tensor, t: int) -> Tensor:
-        u = naive.softmax(z)
-        return self.coefficient * naive.target_separation(
-            self.base, u, t, self._a(z), self.nontarget
-        )
-
-    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
-        a = self._a(u)
-        return self.coefficient * naive.target_separation(self.base, u, t, a, self.nontarget)
-
-    def gradient(self, z: Tensor, t: int) -> Tensor:
-        u = naive.softmax(z)
-        return self.coefficient * naive.target_separation_gradient(
-            self.base, u, t, self._a(z), self.nontarget
-        )
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """coefficient * BR(base), in naive formulas."""
-
-    base: naive.Base
-    coefficient: float = 1.0
-
-    def value(self, z: Tensor, t: int) -> Tensor:
-        return self.coefficient * naive.binary_reduction(self.base, naive.softmax(z), t)
-
-    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
-        return self.coefficient * naive.binary_reduction(self.base, u, t, xi)
-
-    def of_margins(self, z: Tensor, t: int) -> Tensor:
-        return self.coefficient * naive.binary_reduction_of_logits(self.base, z, t)
-
-    def gradient(self, z: Tensor, t: int) -> Tensor:
-        return self.coefficient * naive.binary_reduction_gradient(self.base, z, t)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A loss, its naive formula and what it claims."""
-
-    id: str
-    make: Callable[[], lossforge.Loss]
-    terms: tuple[Separated | Reduced, ...]
-    symmetric: bool
-    bounded: bool
-    smooth: bool = True
-    scale: float = 1.0  # about the largest gradient entry
-
-    def naive(self, z: Tensor, t: int) -> Tensor:
-        return sum(term.value(z, t) for term in self.terms)
-
-    def naive_of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
-        return sum(term.of_probs(u, t, xi) for term in self.terms)
-
-    def closed_form_gradient(self, z: Tensor, t: int) -> Tensor:
-        return sum(term.gradient(z, t) for term in self.terms)
-
-    @property
-    def is_reduction(self) -> bool:
-        return all(isinstance(term, Reduced) for term in self.terms)
-
-    @property
-    def is_separation(self) -> bool:
-        return all(isinstance(term, Separated) for term in self.terms)
-
 
 F1 = {"alpha": -8, "beta": -8, "gamma": 0.5}
 N1 = naive.exponential(-8, -8, 0.5)
@@ -119,8 +37,8 @@ def _exponential(**parameters: float) -> Callable[[], Any]:
     return lambda: base.Exponential(**parameters)
 
 
-CASES = [
-    Case("CE", CE, (Separated(naive.log(), a=0),), symmetric=False, bounded=False),
+CORE = [
+    Case("CE", CE, (Separated(naive.log(), a=0),), symmetric=False, bounded=False, entry="CE"),
     Case(
         "BEF",
         BEF,
@@ -128,6 +46,7 @@ CASES = [
         symmetric=True,
         bounded=True,
         scale=8.0,
+        entry="BEF",
     ),
     Case(
         "BEF-parameters",
@@ -147,6 +66,7 @@ CASES = [
         symmetric=True,
         bounded=True,
         scale=8.0,
+        entry="BQF",
     ),
     _ts("TS-f1-tau0", _exponential(**F1), N1, tau=0, symmetric=False, scale=8.0),
     _ts("TS-f1-tau1", _exponential(**F1), N1, tau=1, symmetric=True, scale=8.0),
@@ -235,6 +155,7 @@ CASES = [
         scale=12.0,
     ),
 ]
+CASES = [*CORE, *CATALOGUE]
 
 
 def named(*ids: str) -> list[Case]:

@@ -33,3 +33,11 @@ def _float64_and_seed() -> Iterator[None]:
     torch.set_rng_state(states[0])
     np.random.set_state(states[1])
     random.setstate(states[2])
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """What tests recorded for the reader, also from the workers of a parallel run."""
+    for report in terminalreporter.getreports("passed"):
+        for key, value in report.user_properties:
+            if key == "summary":
+                terminalreporter.write_line(value)

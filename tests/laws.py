@@ -1,7 +1,9 @@
 """Tolerances per dtype, and assertions that several test files share."""
 
+import functools
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -11,6 +13,43 @@ TOLERANCE = {
     torch.bfloat16: {"rtol": 2**-8, "atol": 2**-8},
     torch.float16: {"rtol": 2**-10, "atol": 2**-11},
 }
+
+
+# What a case may declare to break by its nature; the test of that law must then fail.
+LAWS = frozenset(
+    {
+        "shift",  # a constant added to the logits changes nothing
+        "gradient-sum",  # the gradient sums to zero over the classes
+        "permutation",  # permuting the classes permutes the gradient
+        "gradcheck",  # the gradient is the derivative of the value
+        "gradgradcheck",  # the second derivative is that of the gradient
+        "ties",  # also where all logits are equal
+        "floor",  # the least value is at the correct one-hot
+        "mask",  # masked classes equal the loss on the remaining classes
+        "masked-target",  # a masked target costs infinity
+        "single-class",  # a single class costs no more than the floor
+        "from-probs",  # probabilities may stand in for logits
+        "text",  # the text parses back
+    }
+)
+
+
+def law(name: str, failure: type[Exception] | tuple[type[Exception], ...] = AssertionError):
+    """A test over cases that must fail for those which declare to break the law."""
+    assert name in LAWS
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*args, **kwargs) -> None:
+            if name not in kwargs["case"].breaks:
+                return test(*args, **kwargs)
+            with pytest.raises(failure):
+                test(*args, **kwargs)
+            return None
+
+        return run
+
+    return decorate
 
 
 def assert_close(actual: Tensor, expected: Tensor, dtype: torch.dtype = torch.float64) -> None:

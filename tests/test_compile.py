@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import torch
-from cases import Case, named
+from cases import CASES, Case, named
 from laws import assert_close, value_and_gradient
 
 pytestmark = [
@@ -19,8 +19,10 @@ pytestmark = [
 INDEX = named(
     "CE", "BEF", "BQF", "TS-f2-tau3", "TS-series-tau1", "TS-log-tau0.5", "TS-two-bases",
     "BR-f1-tilted", "BR-log", "BR-power", "nested-sum",
+    "ANL-CE", "JAL-CE", "NCE+AGCE", "CEeps+MAE", "CE+LC", "LDR", "JS",
 )  # fmt: skip
 SOFT = named("CE", "TS-f1-tau3", "BEF")
+TRACED = [case for case in CASES if case not in INDEX]
 
 
 @pytest.fixture(autouse=True)
@@ -30,8 +32,8 @@ def _fresh_compiler():
     torch._dynamo.reset()
 
 
-def assert_compiled_equals_eager(loss, logits, target, dtype) -> None:
-    compiled = torch.compile(loss, fullgraph=True, dynamic=False)
+def assert_compiled_equals_eager(loss, logits, target, dtype, backend="inductor") -> None:
+    compiled = torch.compile(loss, fullgraph=True, dynamic=False, backend=backend)
     expected = value_and_gradient(lambda z: loss(z, target), logits)
     actual = value_and_gradient(lambda z: compiled(z, target), logits)
     assert actual[0].dtype == expected[0].dtype == dtype
@@ -44,6 +46,13 @@ def test_index_targets_with_ignored_rows(case: Case) -> None:
     z, t = 3 * torch.randn(16, 10, dtype=torch.float32), torch.randint(10, (16,))
     t[::5] = -100
     assert_compiled_equals_eager(case.make(), z, t, torch.float32)
+
+
+@pytest.mark.parametrize("case", TRACED, ids=lambda case: case.id)
+def test_every_other_loss_is_traced_without_a_graph_break(case: Case) -> None:
+    z, t = 3 * torch.randn(8, 10, dtype=torch.float32), torch.randint(10, (8,))
+    t[::5] = -100
+    assert_compiled_equals_eager(case.make(10), z, t, torch.float32, backend="aot_eager")
 
 
 @pytest.mark.parametrize("case", SOFT, ids=lambda case: case.id)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from bases import ids
 from cases import CASES, F1, Case, named
-from laws import assert_close, batch, rows
+from laws import assert_close, batch, law, rows
 
 from lossforge import BEF, CE, BinaryReduction, TargetSeparation, base
 
@@ -25,6 +25,7 @@ LABELS = torch.tensor([0, 0, 1, 0, 3])
 
 
 @OVER_CASES
+@law("from-probs", TypeError)
 def test_probabilities_agree_with_logits(case: Case) -> None:
     z, t = batch()
     loss = case.make().with_policy(reduction="none")
@@ -34,6 +35,7 @@ def test_probabilities_agree_with_logits(case: Case) -> None:
 
 
 @OVER_CASES
+@law("from-probs", TypeError)
 def test_shapes_and_policy_are_those_of_logits(case: Case) -> None:
     z, t = torch.randn(2, 5, 3), torch.randint(5, (2, 3))
     t[0, 1] = 255
@@ -91,6 +93,7 @@ def test_gradient_is_finite_also_at_zeros(case: Case) -> None:
 
 
 @OVER_CASES
+@law("from-probs", TypeError)
 def test_gradient_along_the_simplex_matches_naive_formula(case: Case) -> None:
     u = torch.softmax(torch.randn(5), 0)
     direction = torch.randn(5)

@@ -33,11 +33,14 @@ def extreme(scale: float, dtype: torch.dtype, n: int = 64) -> tuple[torch.Tensor
 @LOW
 def test_value_and_gradient_are_finite(case: Case, scale: float, dtype: torch.dtype) -> None:
     z, t = extreme(scale, dtype)
-    loss = case.make().with_policy(reduction="none")
+    loss = case.make(10).with_policy(reduction="none")
     value, gradient = value_and_gradient(lambda x: loss(x, t), z)
     assert value.dtype == gradient.dtype == dtype
     assert torch.isfinite(gradient).all()
-    representable = torch.isfinite(cross_entropy(z, t, reduction="none"))
+    entropy = cross_entropy(z.double(), t, reduction="none")
+    # a bounded loss is finite everywhere; none of the others exceeds twice the cross entropy
+    representable = torch.full_like(t, case.bounded, dtype=torch.bool)
+    representable |= 2 * entropy < torch.finfo(dtype).max
     assert representable.any()
     assert torch.isfinite(value[representable]).all()
 
@@ -48,7 +51,7 @@ def test_value_and_gradient_are_finite(case: Case, scale: float, dtype: torch.dt
 def test_soft_targets_are_finite(case: Case, scale: float, dtype: torch.dtype) -> None:
     z, _ = extreme(min(scale, 1e3), dtype, n=8)
     q = torch.softmax(torch.randn(8, 10), 1).to(dtype)
-    loss = case.make().with_policy(reduction="none")
+    loss = case.make(10).with_policy(reduction="none")
     value, gradient = value_and_gradient(lambda x: loss(x, q), z)
     assert torch.isfinite(value).all()
     assert torch.isfinite(gradient).all()
@@ -96,11 +99,11 @@ def test_reduction_in_half_precision_is_within_one_ulp(
     assert (error <= ulp(reference, dtype))[representable].all()
 
 
-@pytest.mark.parametrize("case", SEPARATIONS, ids=ids(SEPARATIONS))
+@OVER_CASES
 @OVER_SCALES
-def test_separation_gradient_in_float32_is_absolutely_accurate(case: Case, scale: float) -> None:
+def test_gradient_in_float32_is_absolutely_accurate(case: Case, scale: float) -> None:
     z, t = extreme(scale, torch.float32)
-    loss = case.make().with_policy(reduction="none")
+    loss = case.make(10).with_policy(reduction="none")
     _, actual = value_and_gradient(lambda x: loss(x, t), z)
     _, reference = value_and_gradient(lambda x: loss(x, t), z.double())
     assert (actual.double() - reference).abs().max() <= 1e-6 * case.scale
@@ -133,7 +136,7 @@ def test_separation_is_relatively_accurate_near_the_correct_one_hot(dtype: torch
 @HALF
 def test_autocast_computes_and_returns_float32(case: Case, dtype: torch.dtype) -> None:
     z, t = extreme(2, torch.bfloat16)
-    loss = case.make()
+    loss = case.make(10)
     with torch.autocast("cpu", dtype=dtype):
         inside = loss(z, t)
         assert loss(z.double(), t).dtype == torch.float64
@@ -145,7 +148,7 @@ def test_autocast_computes_and_returns_float32(case: Case, dtype: torch.dtype) -
 @HALF
 def test_half_precision_rounds_once(case: Case, dtype: torch.dtype) -> None:
     z, t = extreme(2, dtype)
-    loss = case.make().with_policy(reduction="none")
+    loss = case.make(10).with_policy(reduction="none")
     assert loss(z, t).dtype == dtype
     reference = loss(z.double(), t)
     scale = reference.abs().clamp_min(1e-2)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from bases import ids
 from cases import CASES, Case
-from laws import assert_close, batch, value_and_gradient
+from laws import assert_close, batch, law, value_and_gradient
 
 import lossforge
 from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base, parse
@@ -120,6 +120,7 @@ def test_policy_belongs_to_the_sum() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@law("text", SpecError)
 def test_text_parses_back_to_the_same_loss(case: Case) -> None:
     loss = case.make()
     assert_same(parse(str(loss)), loss)

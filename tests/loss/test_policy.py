@@ -6,7 +6,7 @@ import pytest
 import torch
 from bases import ids
 from cases import CASES, Case, named
-from laws import assert_close, value_and_gradient
+from laws import assert_close, law, value_and_gradient
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -81,7 +81,7 @@ def test_gradient_with_respect_to_probability_targets_equals_torch(eps: float) -
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 def test_gradient_with_respect_to_probability_targets_is_the_loss_per_class(case: Case) -> None:
     z, q = torch.randn(3, 4), torch.softmax(torch.randn(3, 4), 1)
-    loss = case.make().with_policy(reduction="none")
+    loss = case.make(4).with_policy(reduction="none")
     _, gradient = value_and_gradient(lambda y: loss(z, y), q)
     expected = [[case.naive(row, c) for c in range(4)] for row in z]
     assert_close(gradient, torch.tensor(expected))
@@ -228,8 +228,9 @@ def test_masked_classes_do_what_torch_does(reduction: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@law("masked-target")
 def test_masked_target_is_infinite_and_masked_probabilities_are_not_finite(case: Case) -> None:
     z = torch.tensor([[0.3, -torch.inf, 1.0]])
-    loss = case.make()
+    loss = case.make(3)
     assert loss(z, torch.tensor([1])) == torch.inf
     assert not torch.isfinite(loss(z, torch.tensor([[0.5, 0.25, 0.25]])))

@@ -3,8 +3,6 @@
 from .derivative import Series, from_derivative
 from .elementary import (
     ExponentialDecay,
-    Focal,
-    HuberLog,
     Linear,
     Log,
     MirroredPower,
@@ -12,7 +10,8 @@ from .elementary import (
     ShiftedPower,
     Taylor,
 )
-from .function import BaseFunction, Smooth, format_arguments, integrate
+from .function import BaseFunction, Smooth, format_arguments, integrate, text_name
+from .modified import Focal, HuberLog, HuberPower, JensenShannon, ShiftedLog, Truncated
 from .paper import Exponential, Quadratic
 from .point import Margin, Point
 
@@ -22,6 +21,8 @@ __all__ = [
     "ExponentialDecay",
     "Focal",
     "HuberLog",
+    "HuberPower",
+    "JensenShannon",
     "Linear",
     "Log",
     "Margin",
@@ -30,10 +31,13 @@ __all__ = [
     "Power",
     "Quadratic",
     "Series",
+    "ShiftedLog",
     "ShiftedPower",
     "Smooth",
     "Taylor",
+    "Truncated",
     "format_arguments",
     "from_derivative",
     "integrate",
+    "text_name",
 ]

@@ -5,25 +5,28 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import check_number
-from ..numerics import evaluate, fit
-from .function import DerivativeFunction, Smooth
+from ..errors import ApproximationError, check_number
+from ..numerics import Function, evaluate, fit
+from .function import Smooth
 
 _PROBES = 1025
+_WIDE = 100.0  # a density that spans more than this is fitted by its logarithm
 
 
 @dataclass(frozen=True)
 class Series(Smooth):
-    r"""A density by its Chebyshev coefficients: :math:`\varphi(x) = \sum_k c_k T_k(2x - 1)`.
+    r"""A density by its Chebyshev series :math:`s(x) = \sum_k c_k T_k(2x - 1)`.
 
     This is what `from_derivative` returns: plain numbers, so it pickles, compares and prints
     whatever function it was fitted to.
 
     Args:
-        coefficients: :math:`c_0, c_1, \ldots` of a function that is positive on [0, 1].
+        coefficients: :math:`c_0, c_1, \ldots`
+        logarithmic: Whether the density is :math:`\exp s` and not s itself, which must be positive.
     """
 
     coefficients: tuple[float, ...]
+    logarithmic: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coefficients", tuple(self.coefficients))
@@ -35,10 +38,11 @@ class Series(Smooth):
         super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
-        return evaluate(self.coefficients, p)
+        series = evaluate(self.coefficients, p)
+        return torch.exp(series) if self.logarithmic else series
 
 
-def from_derivative(f: DerivativeFunction) -> Series:
+def from_derivative(f: Function) -> Series:
     r"""The base function whose derivative is `f`.
 
     `f` is sampled once in float64, fitted to machine precision by a Chebyshev series and
@@ -69,11 +73,18 @@ def from_derivative(f: DerivativeFunction) -> Series:
             )
         return y.detach().expand_as(x)
 
-    _check_negative(derivative, "f")
-    return Series(fit(lambda x: -derivative(x)))
+    lowest, highest = _check_negative(derivative, "f")
+    if highest < _WIDE * lowest:
+        return Series(fit(lambda x: -derivative(x)))
+    # A series of absolute accuracy would lose the small values of such a function.
+    try:
+        return Series(fit(lambda x: torch.log(-derivative(x)), floor=1.0), logarithmic=True)
+    except ApproximationError:
+        return Series(fit(lambda x: -derivative(x)))
 
 
-def _check_negative(f: DerivativeFunction, name: str) -> None:
+def _check_negative(f: Function, name: str) -> tuple[float, float]:
+    """Raise unless f is finite and negative on [0, 1]; the range of -f there."""
     x = torch.linspace(0, 1, _PROBES, dtype=torch.float64, device="cpu")
     y = f(x)
     for rule, holds in (("finite", torch.isfinite(y)), ("negative", y < 0)):
@@ -81,3 +92,4 @@ def _check_negative(f: DerivativeFunction, name: str) -> None:
             worst = int((~holds).nonzero()[0])
             got = f"{float(y[worst]):g} at x = {float(x[worst]):g}"
             raise ValueError(f"{name} must be {rule} on [0, 1], got {got}")
+    return float(-y.max()), float(-y.min())

@@ -1,6 +1,5 @@
 """The base functions of published losses, in closed form."""
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -63,13 +62,14 @@ class Power(BaseFunction):
         return p ** (self.q - 1)
 
     def slope(self, at: Point) -> Tensor:
-        return torch.exp(self.q * at.log_p)
+        # a small q keeps alive what has underflowed in p itself
+        return torch.exp(self.q * at.log_p) if self.q < 1 else at.p**self.q
 
     def value(self, at: Point) -> Tensor:
         return -torch.expm1(self.q * at.log_p) / self.q
 
     def cumulative(self, at: Point) -> Tensor:
-        return torch.exp(self.q * at.log_p) / self.q
+        return self.slope(at) / self.q
 
 
 @dataclass(frozen=True)
@@ -157,60 +157,6 @@ class Taylor(BaseFunction):
         log_q = torch.log1p(-at.p)
         terms = (-torch.expm1(j * log_q) / j for j in range(2, int(self.t) + 1))
         return sum(terms, start=at.p)
-
-
-@dataclass(frozen=True)
-class Focal(BaseFunction):
-    """Focal loss: h(x) = -(1 - x)^gamma log x, gamma >= 0."""
-
-    gamma: float
-    bounded = False
-
-    def __post_init__(self) -> None:
-        check_number("gamma", self.gamma, "0 or more", lambda v: v >= 0)
-
-    def density(self, p: Tensor) -> Tensor:
-        return self.slope(Point(torch.log(p), p)) / p
-
-    def slope(self, at: Point) -> Tensor:
-        # (1-p)^g - g p (1-p)^(g-1) log p, with log p / (1-p) -> -1 taken out: finite at p = 1
-        p, q = at.p, at.q
-        certain = q == 0
-        ratio = torch.where(certain, -1.0, at.log_p / torch.where(certain, 1.0, q))
-        # 0 * log 0 = 0 where p underflows
-        product = torch.where(p == 0, 0.0, p * ratio)
-        return q**self.gamma * (1 - self.gamma * product)
-
-    def value(self, at: Point) -> Tensor:
-        return -(at.q**self.gamma) * at.log_p
-
-    def cumulative(self, at: Point) -> Tensor:
-        return -self.value(at)
-
-
-@dataclass(frozen=True)
-class HuberLog(BaseFunction):
-    """Partially Huberised cross entropy: -log x above 1 / tau, its tangent below, tau >= 1."""
-
-    tau: float
-
-    def __post_init__(self) -> None:
-        check_number("tau", self.tau, "1 or more", lambda v: v >= 1)
-
-    def density(self, p: Tensor) -> Tensor:
-        return 1 / torch.where(p * self.tau > 1, p, 1 / self.tau)
-
-    def value(self, at: Point) -> Tensor:
-        p = at.p
-        return torch.where(p * self.tau > 1, -at.log_p, self._top - self.tau * p)
-
-    def cumulative(self, at: Point) -> Tensor:
-        p = at.p
-        return torch.where(p * self.tau > 1, self._top + at.log_p, self.tau * p)
-
-    @property
-    def _top(self) -> float:
-        return math.log(self.tau) + 1
 
 
 def _power_change(origin: float, step: Tensor, q: float) -> Tensor:

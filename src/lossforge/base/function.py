@@ -2,7 +2,6 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
@@ -51,11 +50,11 @@ class BaseFunction(ABC):
         return p * self.density(p)
 
     def phi(self, x: Tensor | float) -> Tensor:
-        """The density at probabilities `x`."""
+        """The density at probabilities `x`, in [0, 1]."""
         return self.density(_tensor(x))
 
     def h(self, x: Tensor | float) -> Tensor:
-        """The value at probabilities `x`."""
+        """The value at probabilities `x`; differentiable where they are positive."""
         return integrate(self, torch.log(_tensor(x)), upward=False)
 
     def H(self, x: Tensor | float) -> Tensor:
@@ -64,8 +63,7 @@ class BaseFunction(ABC):
 
     def __str__(self) -> str:
         """The text form, which `lossforge.parse` reads."""
-        name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
-        return f"{name}({format_arguments(self.parameters())})"
+        return f"{text_name(type(self))}({format_arguments(self.parameters())})"
 
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
@@ -132,19 +130,21 @@ class _Integral(torch.autograd.Function):
         return grad * (slope if ctx.upward else -slope), None, None
 
 
+def text_name(kind: type) -> str:
+    """The name of a class in text forms: ShiftedPower is shifted_power."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
 def format_arguments(arguments: dict[str, Any]) -> str:
     """``name=value`` pairs that `lossforge.parse` reads; whole numbers without a point."""
 
     def text(value: object) -> str:
         if isinstance(value, tuple):
             return f"[{', '.join(map(text, value))}]"
-        return re.sub(r"\.0$", "", repr(value)) if isinstance(value, float) else str(value)
+        return re.sub(r"\.0$", "", repr(float(value))) if isinstance(value, float) else str(value)
 
     return ", ".join(f"{name}={text(value)}" for name, value in arguments.items())
 
 
 def _tensor(x: Tensor | float) -> Tensor:
-    return x if isinstance(x, Tensor) else torch.tensor(x, dtype=torch.float64)
-
-
-DerivativeFunction = Callable[[Tensor], Tensor]
+    return x if isinstance(x, Tensor) else torch.tensor(x, dtype=torch.float64, device="cpu")

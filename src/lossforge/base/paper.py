@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..errors import check_number
+from ..errors import ApproximationError, check_number
 from .function import BaseFunction, Smooth
 from .point import Point
 
@@ -28,7 +28,12 @@ class Exponential(Smooth):
         check_number("alpha", self.alpha, "negative", lambda v: v < 0)
         check_number("beta", self.beta)
         check_number("gamma", self.gamma, "in [0, 1]", lambda v: 0 <= v <= 1)
-        super().__post_init__()
+        try:
+            super().__post_init__()
+        except ApproximationError:
+            raise ValueError(
+                f"beta must be small enough for the integral to be resolved, got {self.beta}"
+            ) from None
 
     def density(self, p: Tensor) -> Tensor:
         distance = p - self.gamma

@@ -1,12 +1,96 @@
 """Named losses: a reference and parameters, no behaviour of their own."""
 
-from ..loss import Loss
 from .balanced import BEF, BQF
-from .entropy import CE
+from .classwise import (
+    AMSE,
+    GJS,
+    LDR,
+    MSE,
+    NCE,
+    NFL,
+    NGCE,
+    NL,
+    NNCE,
+    NNFL,
+    ANorm,
+    NLPlus,
+    PLPlus,
+)
+from .entries import ENTRIES
+from .entry import Entry
+from .make import find, make, names
 from .parse import Parser
+from .pointwise import (
+    AEL,
+    AGCE,
+    AUL,
+    CE,
+    FL,
+    GCE,
+    JS,
+    MAE,
+    RCE,
+    TGCE,
+    VCE,
+    VEL,
+    VMSE,
+    PHuberCE,
+    PHuberGCE,
+    TaylorCE,
+)
+from .presets import PRESETS
+from .references import REFERENCES
+from .sums import SRSchedule
 
-CATALOG: dict[str, type[Loss]] = {loss.__name__: loss for loss in (CE, BEF, BQF)}
+parse = Parser(
+    {name: entry.make for entry in ENTRIES.values() for name in (entry.name, *entry.aliases)}
+)
 
-parse = Parser(CATALOG)
+CLASSES = (
+    *(AEL, AGCE, AMSE, ANorm, AUL, BEF, BQF, CE, FL, GCE, GJS, JS, LDR, MAE, MSE, NCE, NFL, NGCE),
+    *(NL, NLPlus, NNCE, NNFL, PHuberCE, PHuberGCE, PLPlus, RCE, TGCE, TaylorCE, VCE, VEL, VMSE),
+)
 
-__all__ = ["BEF", "BQF", "CATALOG", "CE", "parse"]
+__all__ = [
+    "AEL",
+    "AGCE",
+    "AMSE",
+    "ANorm",
+    "AUL",
+    "BEF",
+    "BQF",
+    "CE",
+    "FL",
+    "GCE",
+    "GJS",
+    "JS",
+    "LDR",
+    "MAE",
+    "MSE",
+    "NCE",
+    "NFL",
+    "NGCE",
+    "NL",
+    "NLPlus",
+    "NNCE",
+    "NNFL",
+    "PHuberCE",
+    "PHuberGCE",
+    "PLPlus",
+    "RCE",
+    "TGCE",
+    "TaylorCE",
+    "VCE",
+    "VEL",
+    "VMSE",
+    "CLASSES",
+    "ENTRIES",
+    "Entry",
+    "PRESETS",
+    "REFERENCES",
+    "SRSchedule",
+    "find",
+    "make",
+    "names",
+    "parse",
+]

@@ -2,7 +2,7 @@
 
 from typing import Unpack
 
-from ..base import BaseFunction, Exponential, Quadratic
+from ..base import Exponential, Quadratic
 from ..constructions import BinaryReduction, TargetSeparation
 from ..errors import check_number
 from ..loss import Loss, Policy, WeightedSum
@@ -45,9 +45,9 @@ class BEF(Named, WeightedSum):
         **policy: Unpack[Policy],
     ) -> None:
         br_beta = beta if br_beta is None else br_beta
-        separated = Exponential(alpha, beta, gamma)
-        paired = Exponential(alpha, br_beta, br_gamma)
-        super().__init__(_balance(lam, separated, tau, mu, paired), **policy)
+        separated = TargetSeparation(Exponential(alpha, beta, gamma), tau=tau)
+        paired = BinaryReduction(Exponential(alpha, br_beta, br_gamma))
+        super().__init__(_balance(lam, separated, mu, paired), **policy)
         self.settings = {"alpha": alpha, "beta": beta, "gamma": gamma, "tau": tau}
         self.settings |= {"lam": lam, "mu": mu, "br_beta": br_beta, "br_gamma": br_gamma}
 
@@ -85,16 +85,14 @@ class BQF(Named, WeightedSum):
         **policy: Unpack[Policy],
     ) -> None:
         br_beta = beta if br_beta is None else br_beta
-        separated = Quadratic(alpha, beta, gamma)
-        paired = Quadratic(alpha, br_beta, br_gamma)
-        super().__init__(_balance(lam, separated, tau, mu, paired), **policy)
+        separated = TargetSeparation(Quadratic(alpha, beta, gamma), tau=tau)
+        paired = BinaryReduction(Quadratic(alpha, br_beta, br_gamma))
+        super().__init__(_balance(lam, separated, mu, paired), **policy)
         self.settings = {"alpha": alpha, "beta": beta, "gamma": gamma, "tau": tau}
         self.settings |= {"lam": lam, "mu": mu, "br_beta": br_beta, "br_gamma": br_gamma}
 
 
-def _balance(
-    lam: float, separated: BaseFunction, tau: float, mu: float, paired: BaseFunction
-) -> list[tuple[float, Loss]]:
+def _balance(lam: float, separated: Loss, mu: float, paired: Loss) -> list[tuple[float, Loss]]:
     check_number("lam", lam, "0 or more", lambda v: v >= 0)
     check_number("mu", mu, "0 or more", lambda v: v >= 0)
-    return [(lam, TargetSeparation(separated, tau=tau)), (mu, BinaryReduction(paired))]
+    return [(lam, separated), (mu, paired)]

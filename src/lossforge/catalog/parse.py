@@ -3,15 +3,18 @@
 import ast
 import inspect
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from .. import base as bases
-from ..base import BaseFunction
-from ..constructions import BinaryReduction, TargetLoss, TargetSeparation
+from .. import constructions
+from ..base import BaseFunction, text_name
 from ..errors import SpecError
 from ..loss import Loss
 
-Value = float | list[float] | Loss | BaseFunction
+Value = float | bool | str | list[Any] | Loss | BaseFunction
+Maker = Callable[..., Loss] | type[BaseFunction]
 
 _BASES: dict[str, type[BaseFunction]] = {
     name.lower(): member
@@ -20,13 +23,13 @@ _BASES: dict[str, type[BaseFunction]] = {
     and issubclass(member, BaseFunction)
     and not inspect.isabstract(member)
 }
-_CONSTRUCTIONS: dict[str, type[Loss]] = {
-    "ts": TargetSeparation,
-    "br": BinaryReduction,
-    "targetseparation": TargetSeparation,
-    "binaryreduction": BinaryReduction,
-    "targetloss": TargetLoss,
+_CONSTRUCTIONS: dict[str, Callable[..., Loss]] = {
+    name.lower(): member
+    for name, member in vars(constructions).items()
+    if inspect.isclass(member) and issubclass(member, Loss) and not inspect.isabstract(member)
 }
+_CONSTRUCTIONS["ts"] = constructions.TargetSeparation
+_CONSTRUCTIONS["br"] = constructions.BinaryReduction
 
 
 class Parser:
@@ -36,15 +39,13 @@ class Parser:
         catalog: The named losses, by name.
     """
 
-    def __init__(self, catalog: Mapping[str, type[Loss]]) -> None:
-        named = {name.lower(): loss for name, loss in catalog.items()}
-        self._makers: dict[str, type[Loss] | type[BaseFunction]] = {
-            **_BASES,
-            **_CONSTRUCTIONS,
-            **named,
-        }
+    def __init__(self, catalog: Mapping[str, Callable[..., Loss]]) -> None:
+        self._names = {name.lower(): maker for name, maker in catalog.items()}
+        named = {_key(name): maker for name, maker in catalog.items()}
+        # a wrapper's name means the wrapper in an expression, the published loss on its own
+        self._makers: dict[str, Maker] = {**named, **_BASES, **_CONSTRUCTIONS}
         self._known = f"losses {', '.join([*catalog, 'TS', 'BR'])}; base functions " + ", ".join(
-            sorted(_text_name(maker) for maker in _BASES.values())
+            sorted(map(text_name, _BASES.values()))
         )
 
     def __call__(self, text: str) -> Loss:
@@ -56,25 +57,33 @@ class Parser:
         """
         if not isinstance(text, str):
             raise TypeError(f"a loss expression must be a string, got {text!r}")
+        whole = self._names.get(text.strip().lower())
+        if whole is not None:
+            # "NCE+AGCE" is a name, not a sum
+            return whole()
         try:
             tree = ast.parse(text.strip(), mode="eval")
+            result = self._value(tree.body)
         except SyntaxError as error:
             raise SpecError(f"cannot read {text!r}: {error.msg} at column {error.offset}") from None
-        result = self._value(tree.body)
+        except (RecursionError, MemoryError, OverflowError):
+            raise SpecError(f"cannot read an expression of {len(text)} characters") from None
         if not isinstance(result, Loss):
             raise SpecError(f"{text!r} must describe a loss, got {result}")
         return result
 
     def _value(self, node: ast.expr) -> Value:
         match node:
-            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            case ast.Constant(value=bool() | str() as setting):
+                return setting
+            case ast.Constant(value=int() | float() as number):
                 if math.isfinite(number):
                     return number
             case ast.List(elts=items):
-                return [self._number(item) for item in items]
+                return [self._value(item) for item in items]
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 value = self._value(operand)
-                if isinstance(value, int | float | Loss):
+                if isinstance(value, int | float | Loss) and not isinstance(value, bool):
                     return -value
             case ast.BinOp(left=left, op=operator, right=right):
                 return self._combine(node, self._value(left), operator, self._value(right))
@@ -100,20 +109,18 @@ class Parser:
                 return left * right
             case Loss(), ast.Div(), int() | float() if right != 0:
                 return left / right
+            case int() | float(), ast.Mult(), int() | float():
+                return left * right
+            case int() | float(), ast.Div(), int() | float() if right != 0:
+                return left / right
         raise SpecError(
             f"{ast.unparse(node)!r} must add or subtract two losses, or scale one by a number"
         )
 
-    def _number(self, node: ast.expr) -> float:
-        value = self._value(node)
-        if not isinstance(value, int | float):
-            raise SpecError(f"{ast.unparse(node)!r} must be a number")
-        return value
-
     def _make(
         self, name: str, args: list[Value], keywords: dict[str | None, Value]
     ) -> Loss | BaseFunction:
-        maker = self._makers.get(name.lower().replace("_", ""))
+        maker = self._makers.get(_key(name))
         if maker is None:
             raise SpecError(f"unknown name {name!r}; known are {self._known}")
         if None in keywords:
@@ -122,12 +129,14 @@ class Parser:
         try:
             signature.bind(*args, **keywords)  # type: ignore[arg-type]
         except TypeError as error:
-            raise SpecError(f"{name}{signature} {error}") from None
+            takes = ", ".join(signature.parameters)
+            raise SpecError(f"{name}: {error}; it takes {takes}") from None
         try:
             return maker(*args, **keywords)  # type: ignore[arg-type]
         except TypeError as error:
             raise SpecError(f"{name}: {error}") from None
 
 
-def _text_name(maker: type[BaseFunction]) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in maker.__name__).lstrip("_")
+def _key(name: str) -> str:
+    """Names in expressions: any case; underscores stand for what Python does not allow in names."""
+    return re.sub(r"[_+-]", "", re.sub(r"\+$", "plus", name.lower()))

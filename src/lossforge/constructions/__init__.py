@@ -1,6 +1,32 @@
-"""Constructions: from univariate base functions to multiclass losses."""
+"""Constructions: from univariate base functions to multiclass losses, and wrappers of losses."""
 
+from .classes import ClassMean, PowerDistance, Sparsity
+from .correction import BackwardCorrection, ForwardCorrection
+from .negative import Emphasised, Negative, complementary_labels
+from .normalised import Normalised, NormalisedNegative
 from .pairs import BinaryReduction
 from .target import TargetLoss, TargetSeparation
+from .views import ViewsDivergence, check_weights
+from .wrappers import EpsSoftmax, LogitClip, Sharpened, Wrapper
 
-__all__ = ["BinaryReduction", "TargetLoss", "TargetSeparation"]
+__all__ = [
+    "BackwardCorrection",
+    "BinaryReduction",
+    "ClassMean",
+    "Emphasised",
+    "EpsSoftmax",
+    "ForwardCorrection",
+    "LogitClip",
+    "Negative",
+    "Normalised",
+    "NormalisedNegative",
+    "PowerDistance",
+    "Sharpened",
+    "Sparsity",
+    "TargetLoss",
+    "TargetSeparation",
+    "ViewsDivergence",
+    "Wrapper",
+    "check_weights",
+    "complementary_labels",
+]

@@ -74,7 +74,7 @@ class TargetSeparation(ProbabilityLoss):
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         log_probs = scores.log_probs
-        total = (weights * integrate(self.base, log_probs, upward=False)).sum(-1)
+        total = scores.weighed(weights, integrate(self.base, log_probs, upward=False)).sum(-1)
         if self.tau == 0 or self.a == 0:
             return total
         # sum_c w_c sum_{i != c} H_i = sum_i (W - w_i) H_i, W the sum of all w
@@ -95,10 +95,39 @@ class TargetSeparation(ProbabilityLoss):
 
 
 class TargetLoss(TargetSeparation):
-    """A base function of the target's probability alone: target separation with a = 0."""
+    """A base function of the target's probability alone: scale * h(u_t) + offset.
 
-    def __init__(self, base: BaseFunction, **policy: Unpack[Policy]) -> None:
+    Target separation with a = 0. The scale and the constant make the value the published one.
+
+    Args:
+        base: The base function h.
+        scale: Factor, positive.
+        offset: The value at the correct one-hot prediction.
+    """
+
+    def __init__(
+        self,
+        base: BaseFunction,
+        *,
+        scale: float = 1.0,
+        offset: float = 0.0,
+        **policy: Unpack[Policy],
+    ) -> None:
         super().__init__(base, a=0.0, **policy)
+        check_number("scale", scale, "positive", lambda v: v > 0)
+        check_number("offset", offset)
+        self.scale = scale
+        self.offset = offset
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        return self.scale * super().from_scores(scores, target) + self.offset
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        return self.scale * super().expected(scores, weights) + self.offset * weights.sum(-1)
+
+    def __str__(self) -> str:
+        affine = {"scale": self.scale, "offset": self.offset}
+        return f"target_loss({self.base}, {format_arguments(affine)})"
 
 
 class _Separated(torch.autograd.Function):

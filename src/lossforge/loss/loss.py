@@ -3,7 +3,7 @@
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Real
 from typing import Self, Unpack
@@ -23,8 +23,8 @@ _DENSE_BLOCK = 1 << 22  # elements a block of classes may take in a dense expect
 class Loss(nn.Module, ABC):
     """A multiclass loss with the contract of `torch.nn.CrossEntropyLoss`.
 
-    A subclass implements `from_scores` (a loss of the class probabilities: nearly all) or
-    `per_sample` (a loss that needs the logits themselves), and nothing else is needed. Losses
+    A loss of the class probabilities, which nearly all are, derives from `ProbabilityLoss` and
+    implements `from_scores`; one that needs the logits themselves implements `per_sample`. Losses
     combine: ``0.9 * a + 0.1 * b`` is a loss, evaluated with one softmax.
 
     Args:
@@ -66,7 +66,9 @@ class Loss(nn.Module, ABC):
         of classes that are evaluated again in the backward pass instead of being kept.
         """
         n, classes = weights.shape
-        step = max(1, _DENSE_BLOCK // max(1, n * classes))
+        # A compiled graph must not depend on the batch size, and is fused anyway.
+        compiling = torch.compiler.is_compiling()
+        step = classes if compiling else max(1, _DENSE_BLOCK // max(1, n * classes))
         # Transforms and compilers decide for themselves what to keep.
         direct = rules.transformed(scores.values) or not torch.is_grad_enabled()
         block = self._expected_block if direct else partial(_recomputed, self._expected_block)
@@ -79,7 +81,7 @@ class Loss(nn.Module, ABC):
         repeated = scores.values[:, None].expand(n, width, classes).reshape(-1, classes)
         labels = torch.arange(start, start + width, device=weights.device).repeat(n)
         values = self.from_scores(Scores(repeated, normalised=scores.normalised), labels)
-        return (values.view(n, width) * weights).sum(-1)
+        return scores.weighed(weights, values.view(n, width)).sum(-1)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of logits, as `torch.nn.CrossEntropyLoss` would reduce it.
@@ -105,19 +107,21 @@ class Loss(nn.Module, ABC):
             target: As for `forward`.
         """
         rules.check_probs(probs)
-        positive = probs > 0
-        # log of the masked-out zeros would give 0 * inf = NaN gradients
-        logs = torch.where(positive, torch.where(positive, probs, 1).log(), -math.inf)
-        return self._reduced(logs, target, normalised=True)
+        return self._reduced(probs, target, normalised=True)
 
-    def _reduced(self, input: Tensor, target: Tensor, *, normalised: bool) -> Tensor:
+    def _reduced(
+        self, input: Tensor, target: Tensor, *, normalised: bool, views: Sequence[Tensor] = ()
+    ) -> Tensor:
         if not torch.compiler.is_compiling():
             # The attributes may have been set since construction.
             rules.check_policy(self.weight, self.ignore_index, self.reduction, self.label_smoothing)
         soft = rules.check_call(input, target, self.weight, self.ignore_index)
         dtype = rules.output_dtype(input, target, self.weight, soft)
         wide = torch.float32 if dtype in rules.HALF else dtype
-        scores = Scores(rules.rows(input).to(wide), normalised=normalised)
+        others = tuple(Scores(rules.rows(view).to(wide)) for view in views)
+        values = rules.rows(input).to(wide)
+        values = rules.safe_log(values) if normalised else values
+        scores = Scores(values, normalised=normalised, views=others)
         weight = None if self.weight is None else self.weight.to(wide)
         if soft:
             values = self._soft(scores, rules.rows(target).to(wide), weight)
@@ -125,7 +129,7 @@ class Loss(nn.Module, ABC):
             shape = input.shape[:1] * (input.dim() > 1) + input.shape[2:]
         else:
             values, kept = self._hard(scores, target.reshape(-1).long(), weight)
-            shape = target.shape
+            shape = target.shape if input.dim() > 1 else torch.Size()
         if self.reduction == "none":
             return values.view(shape).to(dtype)
         if self.reduction == "sum":
@@ -140,7 +144,8 @@ class Loss(nn.Module, ABC):
         if not scores.normalised:
             # A masked class cannot be the right one: infinite, as in cross entropy.
             masked = scores.values.gather(1, label[:, None])[:, 0] == -math.inf
-            values = torch.where(masked, math.inf, values)
+            # Where it is infinite already, its gradient is kept.
+            values = torch.where(masked & (values < math.inf), math.inf, values)
         row_weight = None if weight is None else weight[label]
         if row_weight is not None:
             values = values * row_weight
@@ -256,7 +261,7 @@ class WeightedSum(ProbabilityLoss):
                     "set it on the sum: (a + b).with_policy(...)"
                 )
             inner = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
-            flat += [(coefficient * factor, member) for factor, member in inner]
+            flat += [(float(coefficient) * factor, member) for factor, member in inner]
         self.coefficients = tuple(coefficient for coefficient, _ in flat)
         self.members = nn.ModuleList(member for _, member in flat)
 
@@ -266,10 +271,14 @@ class WeightedSum(ProbabilityLoss):
         return tuple(zip(self.coefficients, self.members, strict=True))  # type: ignore[arg-type]
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
-        return _total(c * member.from_scores(scores, target) for c, member in self.terms)
+        return _total(c * member.from_scores(scores, target) for c, member in self._active())
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
-        return _total(c * member.expected(scores, weights) for c, member in self.terms)
+        return _total(c * member.expected(scores, weights) for c, member in self._active())
+
+    def _active(self) -> tuple[tuple[float, Loss], ...]:
+        """The terms that count; one of them if none does."""
+        return tuple(term for term in self.terms if term[0] != 0) or self.terms[:1]
 
     def __str__(self) -> str:
         text = " + ".join(f"{c!r}*{member}" for c, member in self.terms)
@@ -287,5 +296,5 @@ def _is_number(value: object) -> bool:
 
 def _recomputed(function: Callable[..., Tensor], *args: object) -> Tensor:
     """Call, keeping nothing for the backward pass."""
-    result: Tensor = checkpoint(function, *args, use_reentrant=False)
+    result: Tensor = checkpoint(function, *args, use_reentrant=False, preserve_rng_state=False)
     return result

@@ -31,7 +31,7 @@ def check_policy(
     """Check the policy arguments of a constructor."""
     if weight is not None and not isinstance(weight, Tensor):
         raise TypeError(f"weight must be a tensor of one weight a class, got {weight!r}")
-    if isinstance(ignore_index, bool) or not isinstance(ignore_index, int):
+    if isinstance(ignore_index, bool) or not hasattr(ignore_index, "__index__"):
         raise TypeError(f"ignore_index must be an int, got {ignore_index!r}")
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction must be one of {', '.join(REDUCTIONS)}, got {reduction!r}")
@@ -124,6 +124,7 @@ def _check_indices(
             f"weight must have the dtype of input, got {weight.dtype} and {input.dtype}"
         )
     if readable(target):
+        target = target.long()  # uint8 cannot be compared with 256 or more classes
         wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
         if wrong.any():
             raise IndexError(
@@ -142,7 +143,8 @@ def transformed(tensor: Tensor) -> bool:
 
 def readable(tensor: Tensor) -> bool:
     """Whether values can be looked at: no graph or transform to break, no GPU to stall."""
-    return tensor.device.type == "cpu" and not transformed(tensor)
+    plain = type(tensor) in (Tensor, torch.nn.Parameter)
+    return plain and tensor.device.type == "cpu" and not transformed(tensor)
 
 
 def autocasting(tensor: Tensor) -> bool:
@@ -165,6 +167,12 @@ def rows(tensor: Tensor) -> Tensor:
     if tensor.dim() == 1:
         return tensor[None]
     return tensor.movedim(1, -1).reshape(-1, tensor.shape[1])
+
+
+def safe_log(probs: Tensor) -> Tensor:
+    """Logarithms of probabilities; a 0 gives -inf, and no gradient instead of 0 * inf."""
+    positive = probs > 0
+    return torch.where(positive, torch.where(positive, probs, 1.0).log(), -math.inf)
 
 
 def mask_penalty(scores: Tensor, weights: Tensor) -> Tensor:

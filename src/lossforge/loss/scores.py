@@ -28,12 +28,22 @@ class Scores:
     Args:
         values: The log-weights.
         normalised: Whether they are logarithms of probabilities that a user gave.
+        log_probs: Their log-softmax, where it is already known.
+        views: Scores of the same samples seen differently, for losses of several views.
     """
 
-    def __init__(self, values: Tensor, *, normalised: bool = False) -> None:
+    def __init__(
+        self,
+        values: Tensor,
+        *,
+        normalised: bool = False,
+        log_probs: Tensor | None = None,
+        views: "tuple[Scores, ...]" = (),
+    ) -> None:
         self.values = values
         self.normalised = normalised
-        self._log_probs: Tensor | None = values if normalised else None
+        self.views = views
+        self._log_probs = values if normalised else log_probs
         self._seen: tuple[Tensor, Rivalry] | None = None
 
     @property
@@ -61,13 +71,30 @@ class Scores:
         """(N,) one over the number of rivals, whatever the label."""
         return self._share(self.values, offset=1)
 
-    def _share(self, values: Tensor, offset: int) -> Tensor:
+    def class_share(self) -> Tensor:
+        """(N,) one over the number of classes."""
+        return self._share(self.values, offset=0)
+
+    def over_classes(self, terms: Tensor) -> Tensor:
+        """(N,) sums of terms (N, C) over the classes that are not masked."""
         if self.normalised:
-            rows, classes = values.shape
-            return values.new_full((rows,), 1 / max(classes - 1, 1))
-        rivals = (values > -math.inf).sum(-1, dtype=torch.int32) - offset
-        # With no rival at all the sums over rivals are empty, and 0 times anything is 0.
-        return 1 / rivals.clamp(min=1).to(values.dtype)
+            return terms.sum(-1)
+        return torch.where(self.values > -math.inf, terms, 0.0).sum(-1)
+
+    def weighed(self, weights: Tensor, terms: Tensor) -> Tensor:
+        """Terms times weights; an infinite term of a given probability 0 counts by its weight 0."""
+        product = weights * terms
+        return torch.where(weights == 0, 0.0, product) if self.normalised else product
+
+    def _share(self, values: Tensor, offset: int) -> Tensor:
+        """One over the number of classes present in `values`, less `offset`."""
+        if self.normalised:
+            rows, classes = self.values.shape
+            present = classes - (1 if offset or values is not self.values else 0)
+            return values.new_full((rows,), 1 / max(present, 1))
+        count = (values > -math.inf).sum(-1, dtype=torch.int32) - offset
+        # Without a class to count, what is multiplied by the share is an empty sum.
+        return 1 / count.clamp(min=1).to(values.dtype)
 
 
 class _Split(torch.autograd.Function):

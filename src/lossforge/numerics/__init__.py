@@ -1,7 +1,7 @@
 """Approximation and evaluation of univariate functions; depends on torch alone."""
 
-from .chebyshev import evaluate, fit, quadrature
+from .chebyshev import Function, evaluate, fit
 from .positive import Positive, running_mean
 from .rows import in_blocks
 
-__all__ = ["Positive", "evaluate", "fit", "in_blocks", "quadrature", "running_mean"]
+__all__ = ["Function", "Positive", "evaluate", "fit", "in_blocks", "running_mean"]

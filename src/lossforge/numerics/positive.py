@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ..errors import ApproximationError
 from . import chebyshev
 from .chebyshev import Function
 
-_CONDITION = 100.0  # rounding errors of a power form may grow by this factor, no more
+_CONDITION = 100.0  # rounding errors of a power form may grow by this factor
+_WORST_CONDITION = 1e8  # and by this one where the exponential form is not to be had
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,28 @@ class Positive:
         samples = function(chebyshev.nodes(256))
         smallest, largest = float(samples.min()), float(samples.max())
         if smallest * _CONDITION >= largest:
-            series = chebyshev.fit(function)
-            short = chebyshev.chop(series, 2**-25 * smallest)
-            powers = _powers(series)
-            if sum(map(abs, powers)) <= _CONDITION * smallest:
-                return cls(powers, _powers(short))
+            gentle, condition = cls._in_powers(function, smallest)
+            if condition <= _CONDITION:
+                return gentle
+        try:
+            return cls._in_exponent(function)
+        except ApproximationError:
+            # P all but vanishes at an end; a polynomial is still right to its size elsewhere
+            steep, condition = cls._in_powers(function, smallest)
+            if condition > _WORST_CONDITION:
+                raise
+            return steep
+
+    @classmethod
+    def _in_powers(cls, function: Function, smallest: float) -> "tuple[Positive, float]":
+        """The power form, and its condition number where P is smallest."""
+        series = chebyshev.fit(function)
+        powers = _powers(series)
+        short = _powers(chebyshev.chop(series, 2**-25 * smallest))
+        return cls(powers, short), sum(map(abs, powers)) / smallest
+
+    @classmethod
+    def _in_exponent(cls, function: Function) -> "Positive":
         ends = torch.tensor([0.0, 1.0], dtype=torch.float64, device="cpu")
         start, end = function(ends).log().tolist()
         rise = end - start

@@ -1,0 +1,121 @@
+"""The list of all named losses, those of the paper's tables first."""
+
+from . import classwise, pointwise, sums
+from .balanced import BEF, BQF
+from .cited import CITED
+from .entry import CLAMP_CAVEAT, FOCAL_CAVEAT, Entry
+from .parts import PARTS
+
+TABLES = [
+    Entry("CE", pointwise.CE, "-log p_y", "neither", False, "good1952"),
+    Entry(
+        "FL",
+        pointwise.FL,
+        "-(1 - p_y)^gamma log p_y",
+        "neither",
+        False,
+        "lin2017focal",
+        caveat=FOCAL_CAVEAT,
+    ),
+    Entry(
+        "GCE",
+        pointwise.GCE,
+        "(1 - p_y^q) / q",
+        "neither",
+        True,
+        "zhang2018gce",
+        caveat=CLAMP_CAVEAT,
+    ),
+    Entry("SCE", sums.sce, "alpha CE + beta RCE", "neither", False, "wang2019sce"),
+    Entry("NCE", classwise.NCE, "scale log p_y / sum_k log p_k", "symmetric", True, "ma2020apl"),
+    Entry(
+        "CE+LC",
+        sums.ce_lc,
+        "-log softmax(z min(1, delta / |z|))_y",
+        "neither",
+        True,
+        "wei2023logitclip",
+        aliases=("LogitClip", "LC"),
+        caveat="Released code rescales to delta above a norm of 1 / delta (as_released=True).",
+    ),
+    Entry(
+        "CEeps+MAE",
+        sums.ece_mae,
+        "alpha ECE + 2 beta (1 - p_y)",
+        "neither",
+        False,
+        "wang2024epssoftmax",
+        aliases=("ECE+MAE",),
+    ),
+    Entry(
+        "FLeps+MAE",
+        sums.efl_mae,
+        "alpha EFL + 2 beta (1 - p_y)",
+        "neither",
+        False,
+        "wang2024epssoftmax",
+        aliases=("EFL+MAE",),
+        caveat=FOCAL_CAVEAT,
+    ),
+    Entry("NCE+RCE", sums.nce_rce, "alpha NCE + beta RCE", "symmetric", True, "ma2020apl"),
+    Entry("NCE+AUL", sums.nce_aul, "alpha NCE + beta AUL", "asymmetric", True, "zhou2021alf"),
+    Entry("NCE+AGCE", sums.nce_agce, "alpha NCE + beta AGCE", "asymmetric", True, "zhou2021alf"),
+    Entry(
+        "ANL-CE",
+        sums.anl_ce,
+        "alpha NCE + beta NNCE",
+        "symmetric",
+        True,
+        "ye2023anl",
+        caveat="Published with an L1 decay of all weights, which the presets hold as data.",
+    ),
+    Entry(
+        "ANL-FL",
+        sums.anl_fl,
+        "alpha NFL + beta NNFL",
+        "symmetric",
+        True,
+        "ye2023anl",
+        caveat=FOCAL_CAVEAT + " Published with an L1 decay of all weights.",
+    ),
+    Entry(
+        "JAL-CE",
+        sums.jal_ce,
+        "alpha NCE + beta AMSE",
+        "asymmetric",
+        True,
+        "wang2025jal",
+        aliases=("NCE+AMSE",),
+        caveat="Published with an L1 decay of all weights, which the presets hold as data.",
+    ),
+    Entry(
+        "JAL-FL",
+        sums.jal_fl,
+        "alpha NFL + beta AMSE",
+        "asymmetric",
+        True,
+        "wang2025jal",
+        aliases=("NFL+AMSE",),
+        caveat=FOCAL_CAVEAT + " Published with an L1 decay of all weights.",
+    ),
+    Entry(
+        "BEF",
+        BEF,
+        "lam TS + mu BR of h' = alpha exp(beta (x - gamma)^2)",
+        "symmetric",
+        True,
+        "paper",
+        caveat="Symmetric for tau = 1 and br_gamma = 0.5, the defaults.",
+    ),
+    Entry(
+        "BQF",
+        BQF,
+        "lam TS + mu BR of h' = alpha (x - gamma)^2 + beta",
+        "symmetric",
+        True,
+        "paper",
+        caveat="Symmetric for tau = 1 and br_gamma = 0.5, the defaults.",
+    ),
+]
+
+ENTRIES: dict[str, Entry] = {entry.name: entry for entry in (*TABLES, *PARTS, *CITED)}

@@ -1,0 +1,77 @@
+"""Losses by name."""
+
+import difflib
+import inspect
+from typing import Any
+
+from ..errors import SpecError, check_number
+from ..loss import Loss, Policy
+from .entries import ENTRIES
+from .entry import Entry
+from .presets import select
+
+_BY_KEY = {
+    name.lower(): entry for entry in ENTRIES.values() for name in (entry.name, *entry.aliases)
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all losses in the catalogue."""
+    return tuple(ENTRIES)
+
+
+def find(name: str) -> Entry:
+    """The entry of a name or an alias, in any case."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {name!r}")
+    entry = _BY_KEY.get(name.strip().lower())
+    if entry is None:
+        near = difflib.get_close_matches(name.lower(), _BY_KEY, 3)
+        hint = f" (did you mean {', '.join(near)}?)" if near else ""
+        raise SpecError(f"unknown loss {name!r}{hint}; known are {', '.join(ENTRIES)}")
+    return entry
+
+
+def make(name: str, preset: str | None = None, noise: str | None = None, **parameters: Any) -> Loss:
+    """The loss of that name.
+
+    Args:
+        name: A name or alias from `names`, in any case.
+        preset: Take the published settings for a data set: cifar10, cifar100, webvision,
+            clothing1m or mnist.
+        noise: The noise to choose among a preset's settings by, such as "symmetric:0.4".
+        parameters: Parameters of the loss and of its policy; they override the preset's.
+
+    Example:
+        >>> make("gce", q=0.5)
+        GCE(q=0.5)
+    """
+    if str(name).lower() == "logitclip-official":
+        return _official_logit_clip(**parameters)
+    entry = find(name)
+    known = [*entry.parameters(), *Policy.__annotations__]
+    for parameter in parameters:
+        if parameter not in known:
+            raise TypeError(
+                f"{entry.name} has no parameter {parameter!r}; it takes {', '.join(known)}"
+            )
+    if noise is not None and preset is None:
+        raise ValueError(f"noise selects a setting of a preset, got noise={noise!r} without preset")
+    published = {} if preset is None else select(preset, entry.name, noise).parameters
+    settings = {**published, **parameters}
+    for parameter, value in settings.items():
+        if isinstance(value, float):
+            check_number(parameter, value)
+    missing = [
+        parameter
+        for parameter, default in entry.parameters().items()
+        if default is inspect.Parameter.empty and parameter not in settings
+    ]
+    if missing:
+        raise TypeError(f"{entry.name} needs {', '.join(missing)}")
+    return entry.make(**settings)
+
+
+def _official_logit_clip(*, temp: float = 1.0, lp: float = 2.0, **parameters: Any) -> Loss:
+    """LogitClip by the released code's own parameters."""
+    return make("CE+LC", delta=1 / temp, p=lp, as_released=True, **parameters)

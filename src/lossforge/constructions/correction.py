@@ -1,0 +1,99 @@
+"""Loss correction by a known transition matrix."""
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from ..loss import Loss, Policy, Scores
+from .wrappers import Wrapper
+
+_WORST_CONDITION = 1e8
+
+
+class ForwardCorrection(Wrapper):
+    r"""A loss of the noisy-label probabilities :math:`u T` instead of the clean ones u.
+
+    With cross entropy: :math:`-\log \sum_i u_i T_{iy}`. O(K^2) memory a sample.
+
+    Args:
+        loss: The loss of the noisy-label probabilities.
+        T: (K, K), T[i, j] the probability that class i is given label j; rows sum to one.
+
+    References:
+        Patrini et al., Making Deep Neural Networks Robust to Label Noise, CVPR 2017.
+    """
+
+    T: Tensor
+
+    def __init__(self, loss: Loss, T: Tensor, **policy: Unpack[Policy]) -> None:
+        super().__init__(loss, **policy)
+        self.register_buffer("T", _transition(T))
+
+    def transform(self, scores: Scores) -> Scores:
+        log_probs = scores.log_probs
+        _check_classes(self.T, log_probs)
+        log_t = torch.log(self.T.to(log_probs.dtype))
+        noisy = torch.logsumexp(log_probs[:, :, None] + log_t, 1)
+        return Scores(noisy, normalised=scores.normalised, log_probs=noisy)
+
+    def __str__(self) -> str:
+        return f"forward_correction({self.loss}, {self.T.tolist()})"
+
+
+class BackwardCorrection(Wrapper):
+    r"""An unbiased estimate of the clean loss: :math:`\sum_j (T^{-1})_{yj} L(u, j)`.
+
+    Unbounded below: an inverse has negative entries.
+
+    Args:
+        loss: The loss to correct.
+        T: (K, K) and invertible, T[i, j] the probability that class i is given label j.
+
+    References:
+        Patrini et al., Making Deep Neural Networks Robust to Label Noise, CVPR 2017.
+    """
+
+    T: Tensor
+    inverse: Tensor
+
+    def __init__(self, loss: Loss, T: Tensor, **policy: Unpack[Policy]) -> None:
+        super().__init__(loss, **policy)
+        self.register_buffer("T", _transition(T))
+        exact = self.T.to(torch.float64)
+        condition = float(torch.linalg.cond(exact))
+        if not condition <= _WORST_CONDITION:
+            raise ValueError(f"T must be invertible, got a condition number of {condition:.1e}")
+        self.register_buffer("inverse", torch.linalg.inv(exact).to(self.T.dtype))
+
+    def transform(self, scores: Scores) -> Scores:
+        _check_classes(self.T, scores.values)
+        return scores
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        inverse = self.inverse.to(scores.values.dtype)
+        return self.loss.expected(self.transform(scores), inverse[target])
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        # not a matrix product, which autocast would round to half precision
+        mixed = (weights[:, :, None] * self.inverse.to(weights.dtype)).sum(1)
+        return self.loss.expected(self.transform(scores), mixed)
+
+    def __str__(self) -> str:
+        return f"backward_correction({self.loss}, {self.T.tolist()})"
+
+
+def _transition(T: Tensor | list[list[float]]) -> Tensor:
+    T = T if isinstance(T, Tensor) else torch.tensor(T, dtype=torch.float64)
+    if not T.is_floating_point() or T.dim() != 2 or T.shape[0] != T.shape[1]:
+        raise ValueError(
+            f"T must be a square floating-point matrix, got {T.dtype} {tuple(T.shape)}"
+        )
+    if not (T >= 0).all() or not torch.allclose(T.sum(-1), T.new_ones(()), atol=1e-5):
+        raise ValueError(f"T must have rows of probabilities that sum to one, got {T.tolist()}")
+    return T.detach().clone()
+
+
+def _check_classes(T: Tensor, scores: Tensor) -> None:
+    if T.shape[0] != scores.shape[1]:
+        raise ValueError(f"T must be for {scores.shape[1]} classes, got one for {T.shape[0]}")

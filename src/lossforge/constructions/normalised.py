@@ -1,0 +1,78 @@
+"""Normalised losses: a class's share of the total over all classes."""
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from ..base import BaseFunction, format_arguments, integrate
+from ..errors import check_number
+from ..loss import Policy, ProbabilityLoss, Scores
+from .target import check_base
+
+
+class Normalised(ProbabilityLoss):
+    r"""The target's share of the base losses: :math:`s\, h(u_t) / \sum_k h(u_k)`.
+
+    Symmetric and bounded by s, whatever the base function.
+
+    Args:
+        base: The base function h.
+        scale: The factor s, positive.
+    """
+
+    def __init__(self, base: BaseFunction, *, scale: float = 1.0, **policy: Unpack[Policy]) -> None:
+        super().__init__(**policy)
+        check_base("base", base)
+        check_number("scale", scale, "positive", lambda v: v > 0)
+        self.base = base
+        self.scale = scale
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        terms, total = self._terms(scores)
+        return self.scale * terms.gather(1, target[:, None])[:, 0] / total
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        terms, total = self._terms(scores)
+        return self.scale * scores.weighed(weights, terms).sum(-1) / total
+
+    def _terms(self, scores: Scores) -> tuple[Tensor, Tensor]:
+        terms = integrate(self.base, scores.log_probs, upward=False)
+        total = scores.over_classes(terms)
+        # All terms are 0 only where a single class is left, and its share is then 0.
+        return terms, torch.where(total == 0, 1.0, total)
+
+    def __str__(self) -> str:
+        return f"normalised({self.base}, {format_arguments({'scale': self.scale})})"
+
+
+class NormalisedNegative(ProbabilityLoss):
+    r"""The others' share of what the base loss leaves: :math:`1 - H(u_t) / \sum_k H(u_k)`.
+
+    Symmetric and bounded by 1. H is the base function upside down, :math:`h(0) - h`, so the loss
+    falls with the target's probability and rises with the others'.
+
+    Args:
+        base: A bounded base function.
+    """
+
+    def __init__(self, base: BaseFunction, **policy: Unpack[Policy]) -> None:
+        super().__init__(**policy)
+        check_base("base", base)
+        if not base.bounded:
+            raise ValueError(f"base must be bounded at 0, got {base}; truncated(...) makes it so")
+        self.base = base
+
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        terms = self._terms(scores)
+        return 1 - terms.gather(1, target[:, None])[:, 0] / terms.sum(-1)
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        terms = self._terms(scores)
+        return weights.sum(-1) - (weights * terms).sum(-1) / terms.sum(-1)
+
+    def _terms(self, scores: Scores) -> Tensor:
+        return integrate(self.base, scores.log_probs, upward=True)
+
+    def __str__(self) -> str:
+        return f"normalised_negative({self.base})"

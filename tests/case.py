@@ -1,0 +1,132 @@
+"""What a test case is: a loss, its naive formula and what it claims."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import naive
+from laws import LAWS
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Separated:
+    """coefficient * TS(base), in naive formulas."""
+
+    base: naive.Base
+    tau: float | None = None
+    a: float | None = None
+    nontarget: naive.Base | None = None
+    coefficient: float = 1.0
+
+    def _a(self, z: Tensor) -> float:
+        return self.a if self.a is not None else self.tau / (len(z) - 1)
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        u = naive.softmax(z)
+        return self.coefficient * naive.target_separation(
+            self.base, u, t, self._a(z), self.nontarget
+        )
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        a = self._a(u)
+        return self.coefficient * naive.target_separation(self.base, u, t, a, self.nontarget)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        u = naive.softmax(z)
+        return self.coefficient * naive.target_separation_gradient(
+            self.base, u, t, self._a(z), self.nontarget
+        )
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """coefficient * BR(base), in naive formulas."""
+
+    base: naive.Base
+    coefficient: float = 1.0
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.binary_reduction(self.base, naive.softmax(z), t)
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return self.coefficient * naive.binary_reduction(self.base, u, t, xi)
+
+    def of_margins(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.binary_reduction_of_logits(self.base, z, t)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.binary_reduction_gradient(self.base, z, t)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A loss by a formula of the probabilities or of the logits of one sample."""
+
+    probs: Callable[[Tensor, int], Tensor] | None = None
+    logits: Callable[[Tensor, int], Tensor] | None = None
+    closed: Callable[[Tensor, int], Tensor] | None = None
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        return self.logits(z, t) if self.logits else self.probs(naive.softmax(z), t)
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return self.probs(u, t)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        return self.closed(naive.softmax(z), t)
+
+
+def nothing(num_classes: int) -> float:
+    """The value at the correct one-hot of a loss that is 0 there."""
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A loss, its naive formula and what it claims.
+
+    `factory` takes the number of classes if `sized`, else nothing. `floor` is the least value of a
+    bounded loss and its value at the correct one-hot, by number of classes. A law named in `breaks`
+    must fail. `entry` is the name of the catalogue entry that the case stands for.
+    """
+
+    id: str
+    factory: Callable[..., Any]
+    terms: tuple[Separated | Reduced | Published, ...]
+    symmetric: bool
+    bounded: bool
+    smooth: bool = True
+    scale: float = 1.0  # about the largest gradient entry
+    floor: Callable[[int], float] = nothing
+    breaks: frozenset[str] = frozenset()
+    entry: str = ""
+    sized: bool = False
+
+    def __post_init__(self) -> None:
+        assert self.breaks <= LAWS, f"unknown laws: {set(self.breaks - LAWS)}"
+
+    def make(self, num_classes: int = 5) -> Any:
+        """The loss, for this number of classes if it depends on it."""
+        return self.factory(num_classes) if self.sized else self.factory()
+
+    def naive(self, z: Tensor, t: int) -> Tensor:
+        return sum(term.value(z, t) for term in self.terms)
+
+    def naive_of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return sum(term.of_probs(u, t, xi) for term in self.terms)
+
+    def closed_form_gradient(self, z: Tensor, t: int) -> Tensor:
+        return sum(term.gradient(z, t) for term in self.terms)
+
+    @property
+    def is_reduction(self) -> bool:
+        return all(isinstance(term, Reduced) for term in self.terms)
+
+    @property
+    def is_separation(self) -> bool:
+        return all(isinstance(term, Separated) for term in self.terms)
+
+    @property
+    def has_closed_form_gradient(self) -> bool:
+        return all(not isinstance(term, Published) or term.closed for term in self.terms)

@@ -1,0 +1,135 @@
+"""What an entry declares about its loss is measured, and what it does not declare fails."""
+
+import math
+
+import pytest
+import torch
+from cases import CASES, Case
+from catalog import second
+from torch import Tensor
+
+from lossforge.catalog import ENTRIES
+
+BY_ENTRY = {case.entry: case for case in CASES if case.entry}
+OVER_ENTRIES = pytest.mark.parametrize("name", ENTRIES)
+K = 5
+
+
+def per_label(case: Case, z: Tensor) -> Tensor:
+    """(N, K) values of one loss for every label."""
+    loss = case.make(K).with_policy(reduction="none")
+    return torch.stack([loss(z, torch.full((len(z),), c)) for c in range(K)], 1)
+
+
+def asymmetry_witness(case: Case, z: Tensor) -> tuple[int, int] | None:
+    """Two rows whose sums over the labels differ, or nothing."""
+    sums = per_label(case, z).sum(1)
+    low, high = int(sums.argmin()), int(sums.argmax())
+    return (low, high) if sums[high] - sums[low] > 1e-10 * sums.abs().max() else None
+
+
+@OVER_ENTRIES
+def test_sum_over_labels_is_constant_exactly_if_declared_symmetric(name: str) -> None:
+    case, z = BY_ENTRY[name], torch.cat([scale * torch.randn(30, K) for scale in (0.1, 1, 3)])
+    witness = asymmetry_witness(case, z)
+    assert case.symmetric == (ENTRIES[name].kind == "symmetric")
+    if case.symmetric:
+        assert witness is None
+        return
+    assert witness is not None
+    low, high = (per_label(case, z[[row]]).sum() for row in witness)  # the witness reproduces
+    assert high - low > 1e-4
+
+
+WEIGHTS = torch.tensor([0.28, 0.18, 0.18, 0.18, 0.18], dtype=torch.float64)
+# Its minimiser is the one-hot only where a (w_t - w_2) >= W, which no noise this heavy allows.
+NEEDS_LESS_NOISE = {"ANorm"}
+# Truncation at 1/2 flattens every other class, so the one-hot wins although no paper says so.
+ONE_HOT_ANYWAY = {"TGCE"}
+# Not functions of one vector of probabilities, or of a class that the sample does not have.
+NO_ONE_HOT = {"CE+LC", "SR", "LDR", "GJS", "NL", "NL+"}
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in NO_ONE_HOT])
+def test_noisy_risk_is_least_at_the_clean_one_hot_if_declared_robust(name: str) -> None:
+    case, z = BY_ENTRY[name], torch.cat([scale * torch.randn(300, K) for scale in (0.5, 2, 8)])
+    vertices = 200 * torch.eye(K)
+    risk = per_label(case, torch.cat([vertices, z])) @ WEIGHTS
+    robust = bool(risk[0] <= risk.min() + 1e-12)
+    declared = ENTRIES[name].kind != "neither"
+    assert robust == (declared or name in ONE_HOT_ANYWAY) or name in NEEDS_LESS_NOISE
+
+
+def test_anorm_is_asymmetric_under_less_noise() -> None:
+    z = torch.cat([200 * torch.eye(K), 2 * torch.randn(500, K)])
+    risk = per_label(BY_ENTRY["ANorm"], z) @ torch.tensor([0.8, 0.05, 0.05, 0.05, 0.05])
+    assert risk[0] <= risk.min()
+
+
+MAX_RCE = -math.log(1e-4)
+MAX_AMSE = (30**2 + 1) / K
+THRESHOLD = 10 ** (1 / (0.7 - 1))
+H1 = 8 * math.sqrt(math.pi / 8) * math.erf(math.sqrt(8) / 2)  # h(0) of BEF's base function
+# The least upper bound where it is easy, an upper bound elsewhere, for 5 classes.
+BOUNDS = {
+    "MAE": 1.0,
+    "MSE": 2 / K,
+    "RCE": MAX_RCE,
+    "GCE": 1 / 0.7,
+    "TGCE": (1 - 0.5**0.7) / 0.7,
+    "NCE": 1.0,
+    "NFL": 1.0,
+    "NGCE": 1.0,
+    "NCE+RCE": 1 + MAX_RCE,
+    "NCE+MAE": 2.0,
+    "NFL+RCE": 1 + MAX_RCE,
+    "NFL+MAE": 2.0,
+    "AUL": (5.5**3 - 4.5**3) / 3,
+    "AGCE": (1.6**0.6 - 0.6**0.6) / 0.6,
+    "AEL": 1.0,
+    "ANorm": (1.5**2 + 1 - 0.5**2) / 2,
+    "NCE+AUL": 1 + 4 * (6.3**1.5 - 5.3**1.5) / 1.5,
+    "NCE+AGCE": 1 + 4 * (7**1.5 - 6**1.5) / 1.5,
+    "NCE+AEL": 1 + 4,
+    "NNCE": 1.0,
+    "NNFL": 1.0,
+    "ANL-CE": 10.0,
+    "ANL-FL": 10.0,
+    "AMSE": MAX_AMSE,
+    "JAL-CE": 1 + MAX_AMSE,
+    "JAL-FL": 1 + MAX_AMSE,
+    "CE+LC": math.log(K) + math.sqrt(2),
+    "LDR": 0.1 + K,
+    "Taylor-CE": 1.5,
+    "JS": 2.0,
+    "GJS": -sum(w * math.log(w) for w in (0.4, 0.35, 0.25)) / -(0.6 * math.log(0.6)),
+    "SR": math.log(K) + 2 * math.sqrt(2) + 1.2 * K**0.9,
+    "PHuber-CE": math.log(10) + 1,
+    "PHuber-GCE": (1 - THRESHOLD**0.7) / 0.7 + 10 * THRESHOLD,
+    "NL+": 1 / math.e,
+    "forward": -math.log(float(second.transition(K).min())),
+    "VCE": math.log(5),
+    "VEL": 1.0,
+    "VMSE": 16.0,
+    "BEF": 0.9 * 2 * H1 + 0.1 * H1,
+    "BQF": 0.9 * 2 * 7 + 0.1 * 7,
+}
+
+
+@OVER_ENTRIES
+def test_value_stays_under_a_bound_exactly_if_declared_bounded(name: str) -> None:
+    case = BY_ENTRY[name]
+    z = torch.randn(200, K)
+    small, large = (per_label(case, scale * z).abs().max() for scale in (1e4, 1e6))
+    assert case.bounded == ENTRIES[name].bounded == (name in BOUNDS)
+    if case.bounded:
+        assert max(small, large) <= BOUNDS[name] * (1 + 1e-12)
+    else:
+        assert large > 50 * small
+
+
+def test_planted_false_claims_are_found() -> None:
+    z = torch.randn(50, K)
+    assert asymmetry_witness(BY_ENTRY["GCE"], z) is not None
+    assert asymmetry_witness(BY_ENTRY["MAE"], z) is None
+    assert per_label(BY_ENTRY["CE"], 1e4 * z).abs().max() > 100
