@@ -43,7 +43,17 @@ from .catalog import (
     names,
     parse,
 )
-from .constructions import BinaryReduction, TargetSeparation
+from .catalog.sums import SRSchedule
+from .constructions import (
+    BackwardCorrection,
+    BinaryReduction,
+    EpsSoftmax,
+    ForwardCorrection,
+    LogitClip,
+    Sharpened,
+    TargetSeparation,
+    complementary_labels,
+)
 from .loss import Loss
 
 __version__ = "0.1.0"
@@ -80,11 +90,18 @@ __all__ = [
     "VCE",
     "VEL",
     "VMSE",
+    "BackwardCorrection",
     "BinaryReduction",
+    "EpsSoftmax",
+    "ForwardCorrection",
+    "LogitClip",
     "Loss",
+    "SRSchedule",
+    "Sharpened",
     "TargetSeparation",
     "base",
     "catalog",
+    "complementary_labels",
     "constructions",
     "errors",
     "loss",

@@ -48,7 +48,8 @@ def test_bibtex_is_well_formed(reference):
     text = reference.bibtex
     assert text.isascii()
     assert text.count("{") == text.count("}")
-    assert text.startswith(("@inproceedings{" + reference.key, "@unpublished{" + reference.key))
+    kinds = ("inproceedings", "article", "unpublished")
+    assert text.startswith(tuple(f"@{kind}{{{reference.key}," for kind in kinds))
     assert reference.url == "" or reference.url.startswith("https://")
     names = next(line for line in text.splitlines() if line.startswith("  author"))
     assert names.count(" and ") == len(reference.authors) - 1

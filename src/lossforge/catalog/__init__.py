@@ -38,7 +38,7 @@ from .pointwise import (
     PHuberGCE,
     TaylorCE,
 )
-from .presets import PRESETS
+from .presets import PRESETS, select, settings
 from .references import REFERENCES
 from .sums import SRSchedule
 
@@ -93,4 +93,6 @@ __all__ = [
     "make",
     "names",
     "parse",
+    "select",
+    "settings",
 ]

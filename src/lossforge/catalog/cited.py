@@ -20,7 +20,7 @@ CITED = [
     Entry(
         "JS",
         pointwise.JS,
-        "Z (w_0 KL(e_y, m) + w_1 KL(p, m)), m = w_0 e_y + w_1 p",
+        "Z (w_0 KL(e_y, m) + w_1 KL(p, m)), m = w_0 e_y + w_1 p, Z = -1 / ((1 - w_0) log(1 - w_0))",
         "neither",
         True,
         "englesson2021gjs",
@@ -28,7 +28,7 @@ CITED = [
     Entry(
         "GJS",
         classwise.GJS,
-        "Z (w_0 KL(e_y, m) + sum_v w_v KL(p_v, m)), m = w_0 e_y + sum_v w_v p_v",
+        "Z (w_0 KL(e_y, m) + sum_v w_v KL(p_v, m)), m = w_0 e_y + sum_v w_v p_v, Z as in JS",
         "neither",
         True,
         "englesson2021gjs",

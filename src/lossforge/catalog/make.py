@@ -47,6 +47,8 @@ def make(name: str, preset: str | None = None, noise: str | None = None, **param
         GCE(q=0.5)
     """
     if str(name).lower() == "logitclip-official":
+        if preset is not None or noise is not None:
+            raise ValueError("LogitClip-official takes temp and lp; presets are of CE+LC")
         return _official_logit_clip(**parameters)
     entry = find(name)
     known = [*entry.parameters(), *Policy.__annotations__]
@@ -74,4 +76,5 @@ def make(name: str, preset: str | None = None, noise: str | None = None, **param
 
 def _official_logit_clip(*, temp: float = 1.0, lp: float = 2.0, **parameters: Any) -> Loss:
     """LogitClip by the released code's own parameters."""
+    check_number("temp", temp, "positive", lambda v: v > 0)
     return make("CE+LC", delta=1 / temp, p=lp, as_released=True, **parameters)

@@ -29,6 +29,8 @@ def select(preset: str, loss_name: str, noise: str | None = None) -> Setting:
             ("symmetric:0.4"); rate 0 is clean, and clean counts as symmetric noise at rate 0.
             Needed only where the published setting depends on it.
     """
+    if noise is not None and not isinstance(noise, str):
+        raise TypeError(f"noise must be a string such as 'symmetric:0.4', got {noise!r}")
     wanted = None if noise is None else _read(noise)
     found = settings(preset, loss_name)
     if not found:
@@ -43,7 +45,7 @@ def select(preset: str, loss_name: str, noise: str | None = None) -> Setting:
         got = "" if noise is None else f", got {noise!r}"
         raise ValueError(
             f"noise must say which published setting of {loss_name} for {preset} is meant: "
-            f"{', '.join(one.noise or 'any' for one in found)}{got}"
+            f"{', '.join(one.noise or 'any other' for one in found)}{got}"
         )
     return found[fits.index(max(fits))]
 

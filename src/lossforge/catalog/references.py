@@ -41,6 +41,8 @@ class Reference:
     def bibtex(self) -> str:
         """The entry for a BibTeX file."""
         kind, place = ("inproceedings", "booktitle") if self.venue else ("unpublished", "note")
+        if "Journal" in self.venue or "Review" in self.venue:
+            kind, place = "article", "journal"
         fields = {
             "title": f"{{{_latex(self.title)}}}",
             "author": _latex(" and ".join(_inverted(author) for author in self.authors)),

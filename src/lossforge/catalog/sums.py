@@ -249,6 +249,11 @@ class SRSchedule:
     rho: float = 1.03
     freq: int = 1
 
+    def __post_init__(self) -> None:
+        check_number("lamb", self.lamb, "0 or more", lambda v: v >= 0)
+        check_number("rho", self.rho, "positive", lambda v: v > 0)
+        check_number("freq", self.freq, "1 or more", lambda v: v >= 1)
+
     def __call__(self, epoch: int) -> float:
         """The penalty in epoch `epoch`, counted from 0."""
         return float(self.lamb * self.rho ** (epoch // self.freq))

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..loss import Loss, Policy, Scores
+from .target import TargetLoss
 from .wrappers import Wrapper
 
 _WORST_CONDITION = 1e8
@@ -14,7 +15,8 @@ _WORST_CONDITION = 1e8
 class ForwardCorrection(Wrapper):
     r"""A loss of the noisy-label probabilities :math:`u T` instead of the clean ones u.
 
-    With cross entropy: :math:`-\log \sum_i u_i T_{iy}`. O(K^2) memory a sample.
+    With cross entropy: :math:`-\log \sum_i u_i T_{iy}`. A loss of more than the label's
+    probability, and class probabilities as targets, take O(K^2) memory a sample.
 
     Args:
         loss: The loss of the noisy-label probabilities.
@@ -30,12 +32,18 @@ class ForwardCorrection(Wrapper):
         super().__init__(loss, **policy)
         self.register_buffer("T", _transition(T))
 
+    def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
+        if isinstance(self.loss, TargetLoss):
+            return self.loss.from_log_p(_log_mix(scores.log_probs, self._log_T(scores).T[target]))
+        return super().from_scores(scores, target)
+
     def transform(self, scores: Scores) -> Scores:
-        log_probs = scores.log_probs
-        _check_classes(self.T, log_probs)
-        log_t = torch.log(self.T.to(log_probs.dtype))
-        noisy = torch.logsumexp(log_probs[:, :, None] + log_t, 1)
+        noisy = _log_mix(scores.log_probs[:, None], self._log_T(scores).T)
         return Scores(noisy, normalised=scores.normalised, log_probs=noisy)
+
+    def _log_T(self, scores: Scores) -> Tensor:
+        _check_classes(self.T, scores.values)
+        return torch.log(self.T.to(scores.values.dtype))
 
     def __str__(self) -> str:
         return f"forward_correction({self.loss}, {self.T.tolist()})"
@@ -81,6 +89,15 @@ class BackwardCorrection(Wrapper):
 
     def __str__(self) -> str:
         return f"backward_correction({self.loss}, {self.T.tolist()})"
+
+
+def _log_mix(log_probs: Tensor, log_weights: Tensor) -> Tensor:
+    """log sum_i exp(log_probs_i + log_weights_i) over the last axis; -inf if all terms are."""
+    terms = log_probs + log_weights
+    empty = (terms == -torch.inf).all(-1)
+    # the derivative of logsumexp is NaN where nothing is summed
+    mixed = torch.logsumexp(torch.where(empty[..., None], 0.0, terms), -1)
+    return torch.where(empty, -torch.inf, mixed)
 
 
 def _transition(T: Tensor | list[list[float]]) -> Tensor:

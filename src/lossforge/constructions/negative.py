@@ -10,7 +10,12 @@ from ..loss import Policy, ProbabilityLoss, Scores
 
 
 def complementary_labels(
-    target: Tensor, num_classes: int, n: int = 1, *, generator: torch.Generator | None = None
+    target: Tensor,
+    num_classes: int,
+    n: int = 1,
+    *,
+    ignore_index: int = -100,
+    generator: torch.Generator | None = None,
 ) -> Tensor:
     """(N, n) labels drawn uniformly from the classes that are not the given one.
 
@@ -18,13 +23,17 @@ def complementary_labels(
         target: (N,) class indices.
         num_classes: The number of classes, 2 or more.
         n: Labels drawn for each sample, with replacement.
+        ignore_index: A label that stays as it is.
         generator: Source of randomness, on the device of `target`.
     """
     if num_classes < 2:
         raise ValueError(f"num_classes must be 2 or more, got {num_classes}")
+    if target.dim() != 1:
+        raise ValueError(f"target must be (N,), got {tuple(target.shape)}")
     shape = (len(target), n)
     steps = torch.randint(1, num_classes, shape, generator=generator, device=target.device)
-    return (target[:, None] + steps) % num_classes
+    label = target[:, None]
+    return torch.where(label == ignore_index, label, (label + steps) % num_classes)
 
 
 class Negative(ProbabilityLoss):

@@ -38,6 +38,11 @@ class Normalised(ProbabilityLoss):
 
     def _terms(self, scores: Scores) -> tuple[Tensor, Tensor]:
         terms = integrate(self.base, scores.log_probs, upward=False)
+        if scores.normalised:
+            # classes given probability 0 take the whole of an infinite total, in equal parts
+            infinite = terms == torch.inf
+            taken = infinite.any(-1, keepdim=True)
+            terms = torch.where(taken, infinite.to(terms.dtype), terms)
         total = scores.over_classes(terms)
         # All terms are 0 only where a single class is left, and its share is then 0.
         return terms, torch.where(total == 0, 1.0, total)

@@ -120,7 +120,11 @@ class TargetLoss(TargetSeparation):
         self.offset = offset
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
-        return self.scale * super().from_scores(scores, target) + self.offset
+        return self.from_log_p(scores.log_probs.gather(1, target[:, None])[:, 0])
+
+    def from_log_p(self, log_p: Tensor) -> Tensor:
+        """Values at logarithms of the target's probability."""
+        return self.scale * integrate(self.base, log_p, upward=False) + self.offset
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         return self.scale * super().expected(scores, weights) + self.offset * weights.sum(-1)

@@ -47,7 +47,7 @@ class LogitClip(Wrapper):
     Args:
         loss: The loss of the clipped logits.
         delta: Largest norm, positive.
-        p: Order of the norm, positive.
+        p: Order of the norm, positive; may be infinite.
         as_released: Do what the released code does instead: rescale to delta where the norm
             exceeds 1 / delta, which jumps, and stretches logits for delta > 1.
         norm_eps: What the released code adds to the norm before dividing.
@@ -61,7 +61,7 @@ class LogitClip(Wrapper):
         self,
         loss: Loss,
         *,
-        delta: float,
+        delta: float = 1.0,
         p: float = 2.0,
         as_released: bool = False,
         norm_eps: float = 1e-7,
@@ -69,7 +69,8 @@ class LogitClip(Wrapper):
     ) -> None:
         super().__init__(loss, **policy)
         check_number("delta", delta, "positive", lambda v: v > 0)
-        check_number("p", p, "positive", lambda v: v > 0)
+        if p != math.inf:
+            check_number("p", p, "positive", lambda v: v > 0)
         check_number("norm_eps", norm_eps, "0 or more", lambda v: v >= 0)
         self.delta = delta
         self.p = p
@@ -98,7 +99,7 @@ class Sharpened(Wrapper):
     """
 
     def __init__(
-        self, loss: Loss, *, tau: float, normalize: bool = True, **policy: Unpack[Policy]
+        self, loss: Loss, *, tau: float = 0.5, normalize: bool = True, **policy: Unpack[Policy]
     ) -> None:
         super().__init__(loss, **policy)
         check_number("tau", tau, "positive", lambda v: v > 0)
@@ -129,7 +130,7 @@ class EpsSoftmax(Wrapper):
         NeurIPS 2024.
     """
 
-    def __init__(self, loss: Loss, *, m: float, **policy: Unpack[Policy]) -> None:
+    def __init__(self, loss: Loss, *, m: float = 1e5, **policy: Unpack[Policy]) -> None:
         super().__init__(loss, **policy)
         check_number("m", m, "0 or more", lambda v: v >= 0)
         self.m = m
@@ -152,9 +153,11 @@ def _rescaled(
     logits = scores.logits
     masked = logits == -torch.inf
     finite = torch.where(masked, 0.0, logits)
-    norm = torch.linalg.vector_norm(finite.detach(), p, dim=-1, keepdim=True)
-    long = norm > above
+    # Powers of very large or very small logits would leave the number range.
+    size = finite.detach().abs().amax(-1, keepdim=True)
+    unit = finite / torch.where(size > 0, size, 1.0)
+    long = size * torch.linalg.vector_norm(unit.detach(), p, dim=-1, keepdim=True) > above
     # Rows that stay as they are do not enter the norm, whose derivatives fail at 0.
-    norm = torch.linalg.vector_norm(torch.where(long, finite, 1.0), p, dim=-1, keepdim=True)
-    factor = torch.where(long, length / (norm + added), 1.0)
+    norm = size * torch.linalg.vector_norm(torch.where(long, unit, 1.0), p, dim=-1, keepdim=True)
+    factor = torch.where(long, length / (torch.where(long, norm, 1.0) + added), 1.0)
     return Scores(torch.where(masked, -torch.inf, finite * factor))
