@@ -16,10 +16,6 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: takes more than a few seconds")
-
-
 @pytest.fixture(autouse=True)
 def _float64_and_seed() -> Iterator[None]:
     dtype = torch.get_default_dtype()
