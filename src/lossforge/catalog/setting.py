@@ -6,7 +6,6 @@ from typing import Any
 JAL = "cswjl/joint-asymmetric-loss@0f9eb7b"
 EPS = "cswjl/eps-softmax@f81685c"
 APL = "HanxunH/Active-Passive-Losses@04bce53"
-ALF = "hitcszx/ALFs@61245e9"
 ANL = "Virusdoll/Active-Negative-Loss@0c50009"
 GJS = "ErikEnglesson/GJS@1a3c9e0"
 SR = "hitcszx/lnl_sr@cd3ed32"

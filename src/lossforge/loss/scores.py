@@ -64,16 +64,17 @@ class Scores:
         """The batch seen from the labels `target` (N,), computed once for the same labels."""
         if self._seen is None or self._seen[0] is not target:
             own, others = _Split.apply(self.values, target)  # type: ignore[no-untyped-call]
-            self._seen = target, Rivalry(own, others, self._share(others, offset=0))
+            share = self._share(_present(others), self.values.shape[1] - 1)
+            self._seen = target, Rivalry(own, others, share)
         return self._seen[1]
 
     def rival_share(self) -> Tensor:
         """(N,) one over the number of rivals, whatever the label."""
-        return self._share(self.values, offset=1)
+        return self._share(_present(self.values) - 1, self.values.shape[1] - 1)
 
     def class_share(self) -> Tensor:
         """(N,) one over the number of classes."""
-        return self._share(self.values, offset=0)
+        return self._share(_present(self.values), self.values.shape[1])
 
     def over_classes(self, terms: Tensor) -> Tensor:
         """(N,) sums of terms (N, C) over the classes that are not masked."""
@@ -86,15 +87,16 @@ class Scores:
         product = weights * terms
         return torch.where(weights == 0, 0.0, product) if self.normalised else product
 
-    def _share(self, values: Tensor, offset: int) -> Tensor:
-        """One over the number of classes present in `values`, less `offset`."""
-        if self.normalised:
-            rows, classes = self.values.shape
-            present = classes - (1 if offset or values is not self.values else 0)
-            return values.new_full((rows,), 1 / max(present, 1))
-        count = (values > -math.inf).sum(-1, dtype=torch.int32) - offset
+    def _share(self, unmasked: Tensor, given: int) -> Tensor:
+        """One over a count of classes: the unmasked of logits, all the given of probabilities."""
+        count = torch.full_like(unmasked, given) if self.normalised else unmasked
         # Without a class to count, what is multiplied by the share is an empty sum.
-        return 1 / count.clamp(min=1).to(values.dtype)
+        return 1 / count.clamp(min=1).to(self.values.dtype)
+
+
+def _present(values: Tensor) -> Tensor:
+    """(N,) number of classes that are not masked."""
+    return (values > -math.inf).sum(-1, dtype=torch.int32)
 
 
 class _Split(torch.autograd.Function):
