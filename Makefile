@@ -1,33 +1,38 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test fast lint demo bench-speed docs-catalog clean
+.PHONY: help test fast lint demo bench-speed bench-loading docs-catalog clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   := $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 2
+# a thread for each worker: threads that compete for cores are many times slower
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
 CODE   := src tests examples benchmarks
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 test: lint ## linters, types and every test
-	$(BIN)/pytest -n $(WORKERS)
+	$(PYTEST)
 
 fast: $(VENV)/.dev ## the tests that are not marked slow
-	$(BIN)/pytest -n $(WORKERS) -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 
-demo: $(VENV)/.demo ## train on digits with noisy labels: cross entropy against BEF (a minute)
+demo: $(VENV)/.bench ## train on digits with noisy labels: cross entropy against BEF (a minute)
 	$(BIN)/python examples/demo.py $(ARGS)
 
-bench-speed: $(VENV)/.demo ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
+bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
 	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipeline of single images (ARGS="--data-dir DIR")
+	$(BIN)/python benchmarks/loading.py $(ARGS)
 
 docs-catalog: $(VENV)/.dev ## write docs/catalog.md from the catalogue
 	@mkdir -p docs
@@ -39,9 +44,9 @@ clean: ## remove the environment and everything generated
 
 # An environment that exists is used as it is; the stamps say which extra was installed into it.
 $(BIN)/python:
-	@test -n "$(BASE)" || { echo "lossforge needs Python 3.11 or newer on the PATH" >&2; exit 1; }
-	@$(BASE) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "lossforge needs Python 3.11 or newer, $(BASE) is older" >&2; exit 1; }
+	@test -n "$(BASE)" || { echo "lossforge needs Python 3.11.4 or newer on the PATH" >&2; exit 1; }
+	@$(BASE) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4))' \
+	  || { echo "lossforge needs Python 3.11.4 or newer, $(BASE) is older" >&2; exit 1; }
 	$(BASE) -m venv $(VENV)
 
 $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python

@@ -6,7 +6,7 @@
 torch.Size([])
 """
 
-from . import base, catalog, constructions, errors, loss
+from . import base, catalog, constructions, errors, loss, noise
 from .catalog import (
     AEL,
     AGCE,
@@ -107,5 +107,6 @@ __all__ = [
     "loss",
     "make",
     "names",
+    "noise",
     "parse",
 ]

@@ -1,8 +1,10 @@
-"""The package's exceptions and the argument check every tier shares."""
+"""The package's exceptions and the checks every tier shares."""
 
+import importlib
 import math
 from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 
 class ApproximationError(ValueError):
@@ -31,3 +33,20 @@ def check_number(
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not math.isfinite(value) or not holds(float(value)):
         raise ValueError(f"{name} must be {rule}, got {value}")
+
+
+def extra(module: str, name: str) -> Any:
+    """Import an optional dependency, or say which extra brings it.
+
+    Args:
+        module: What to import, e.g. "PIL.Image".
+        name: The extra of this package that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.split(".")[0]:
+            raise
+        raise ImportError(
+            f"{error.name} is needed for this: pip install 'lossforge[{name}]'"
+        ) from error

@@ -1,0 +1,28 @@
+"""Label noise: transition matrices, injection, and measuring what is there."""
+
+from . import published
+from .estimate import NoiseEstimate, estimate_noise
+from .inject import Corruption, corrupt
+from .instance import instance_dependent, part_dependent
+from .measure import confusion_counts, empirical_transition, noise_rate
+from .superclasses import SUPERCLASSES
+from .transition import asymmetric, flips, pair, symmetric, transition
+
+__all__ = [
+    "Corruption",
+    "NoiseEstimate",
+    "SUPERCLASSES",
+    "asymmetric",
+    "confusion_counts",
+    "corrupt",
+    "empirical_transition",
+    "estimate_noise",
+    "flips",
+    "instance_dependent",
+    "noise_rate",
+    "pair",
+    "part_dependent",
+    "published",
+    "symmetric",
+    "transition",
+]

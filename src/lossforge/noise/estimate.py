@@ -1,0 +1,50 @@
+"""What noise is in labels whose truth is not known."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..errors import extra
+from .inject import check_labels
+from .transition import transition
+
+
+class NoiseEstimate(NamedTuple):
+    """Estimated transition matrix, distribution of the true classes, and share of wrong labels."""
+
+    T: Tensor
+    prior: Tensor
+    rate: float
+
+
+def estimate_noise(probs: Tensor, given: Tensor) -> NoiseEstimate:
+    """Estimate the noise from a model's probabilities and the noisy labels alone.
+
+    This is confident learning, by cleanlab's estimator: a sample counts towards the class whose
+    probability exceeds that class's average confidence.
+
+    Args:
+        probs: Predicted probabilities, (N, K), *out of sample*: each row from a model that was
+            not fitted to that sample (cross-validation). A model that has memorised its labels
+            confirms them, and the estimate is then near zero.
+        given: The labels as given; every class must occur.
+
+    References:
+        Northcutt, Jiang and Chuang, Confident Learning, JAIR 2021. https://arxiv.org/abs/1911.00068
+    """
+    count = extra("cleanlab.count", "noise")
+    check_labels(given, probs.shape[1])
+    if len(probs) != len(given):
+        raise ValueError(
+            f"probs and given must be of equal length, got {len(probs)} and {len(given)}"
+        )
+    absent = sorted(set(range(probs.shape[1])) - set(given.tolist()))
+    if absent:
+        raise ValueError(f"every class must occur in given, absent: {absent}")
+    prior, given_if_true, _, _ = count.estimate_py_and_noise_matrices_from_probabilities(
+        given.numpy(force=True), probs.detach().double().numpy(force=True)
+    )
+    T = transition(torch.as_tensor(given_if_true).T)  # cleanlab's columns are the true classes
+    prior = torch.as_tensor(prior)
+    return NoiseEstimate(T, prior, 1 - (prior @ T.diagonal()).item())
