@@ -6,7 +6,7 @@
 torch.Size([])
 """
 
-from . import base, catalog, constructions, errors, loss, noise
+from . import base, catalog, constructions, errors, loss, models, noise
 from .catalog import (
     AEL,
     AGCE,
@@ -106,6 +106,7 @@ __all__ = [
     "errors",
     "loss",
     "make",
+    "models",
     "names",
     "noise",
     "parse",
