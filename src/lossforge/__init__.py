@@ -6,6 +6,9 @@
 torch.Size([])
 """
 
+import importlib
+from types import ModuleType
+
 from . import base, catalog, constructions, errors, loss, models, noise
 from .catalog import (
     AEL,
@@ -103,6 +106,7 @@ __all__ = [
     "catalog",
     "complementary_labels",
     "constructions",
+    "data",
     "errors",
     "loss",
     "make",
@@ -110,4 +114,12 @@ __all__ = [
     "names",
     "noise",
     "parse",
+    "report",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load what needs more than torch when it is first asked for."""
+    if name in ("data", "report"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

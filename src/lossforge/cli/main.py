@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .data import app as data
 from .losses import losses
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     help="Noise-robust multiclass losses for PyTorch.",
 )
 app.command()(losses)
+app.add_typer(data, name="data")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,31 @@
+"""Data sets in one shape, with the noise that people and papers put into their labels."""
+
+from . import augment
+from .dataset import Dataset, Inputs, Split, Transform, subset
+from .doctor import Finding, diagnose
+from .folders import load as folder
+from .human import HumanLabels, human_labels, instance_labels
+from .images import ImageFiles
+from .sources import Source, fetch, load, names
+from .tables import load as table
+
+__all__ = [
+    "Dataset",
+    "Finding",
+    "HumanLabels",
+    "ImageFiles",
+    "Inputs",
+    "Source",
+    "Split",
+    "Transform",
+    "augment",
+    "diagnose",
+    "fetch",
+    "folder",
+    "human_labels",
+    "instance_labels",
+    "load",
+    "names",
+    "subset",
+    "table",
+]

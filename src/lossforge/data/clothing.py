@@ -1,0 +1,81 @@
+"""Clothing1M: a million pictures from shops, labelled by the text around them."""
+
+from os import PathLike
+from pathlib import Path
+
+import torch
+
+from .augment import CLOTHING1M_TRANSFORM
+from .dataset import Dataset, Split
+from .images import ImageFiles
+from .lists import at, read_labels, read_lines, read_names
+from .roots import locate
+
+LAYOUT = """\
+clothing1m/
+  category_names_eng.txt      14 lines
+  noisy_label_kv.txt          images/0/00/x.jpg 5
+  clean_label_kv.txt          images/0/01/y.jpg 5
+  noisy_train_key_list.txt    images/0/00/x.jpg
+  clean_val_key_list.txt      images/0/01/y.jpg
+  clean_test_key_list.txt     images/0/01/y.jpg
+  images/0/00/*.jpg ..."""
+NUM_CLASSES = 14
+
+
+def load(*, clean_val: bool = False, data_dir: str | PathLike[str] | None = None) -> Dataset:
+    """Clothing1M: training on the noisy labels alone, 14 classes; test on clean ones.
+
+    The clean training images are left aside, as in the published protocol. True labels of the
+    noisy training images are taken as unknown, although a few thousand have one.
+
+    Args:
+        clean_val: Whether the official clean validation images come along, as one more test
+            split, "clean_val". To choose anything on it is to use clean labels.
+        data_dir: Where to look instead of the usual folders.
+
+    References:
+        Xiao et al., Learning from Massive Noisy Labeled Data for Image Classification, CVPR 2015.
+    """
+    root = locate("clothing1m", "noisy_label_kv.txt", data_dir=data_dir).parent
+    classes = tuple(line.strip() for line in read_lines(root / "category_names_eng.txt", LAYOUT))
+    if len(classes) != NUM_CLASSES:
+        path = root / "category_names_eng.txt"
+        raise ValueError(f"{path} must name {NUM_CLASSES} classes, got {len(classes)}")
+    noisy = _read_labels(root / "noisy_label_kv.txt")
+    clean = _read_labels(root / "clean_label_kv.txt")
+    train = _split(root, "noisy_train_key_list.txt", noisy, "noisy_label_kv.txt")
+    tests = {"test": "clean_test_key_list.txt"}
+    if clean_val:
+        tests["clean_val"] = "clean_val_key_list.txt"
+    splits = {name: _split(root, keys, clean, "clean_label_kv.txt") for name, keys in tests.items()}
+    return Dataset(
+        "clothing1m",
+        classes,
+        train,
+        {name: Split(split.inputs, split.given, split.given) for name, split in splits.items()},
+        transform=CLOTHING1M_TRANSFORM,
+    )
+
+
+def _read_labels(path: Path) -> dict[str, int]:
+    labels: dict[str, int] = {}
+    names, given = read_labels(path, NUM_CLASSES, LAYOUT)
+    for i, (name, label) in enumerate(zip(names, given, strict=True), start=1):
+        if labels.setdefault(name, label) != label:
+            complaint = f"the image has label {labels[name]} already"
+            raise ValueError(at(path, i, f"{name} {label}", complaint))
+    return labels
+
+
+def _split(root: Path, key_list: str, labels: dict[str, int], label_file: str) -> Split:
+    """The images of a key list with their labels; the true ones are left open."""
+    names = read_names(root / key_list, LAYOUT)
+    if not names:
+        raise ValueError(f"{root / key_list} is empty")
+    for i, name in enumerate(names, start=1):
+        if name not in labels:
+            complaint = f"the image has no label in {label_file}"
+            raise ValueError(at(root / key_list, i, name, complaint))
+    given = torch.tensor([labels[name] for name in names])
+    return Split(ImageFiles.under(root, names), given)

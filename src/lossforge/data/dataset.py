@@ -1,0 +1,129 @@
+"""The one shape of all data: inputs, given labels, true labels where they are known."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import torch
+from torch import Generator, Tensor
+
+
+class Stored(Protocol):
+    """Samples outside memory, such as images on disk: read when they are indexed."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Tensor, /) -> Tensor: ...
+
+    def subset(self, index: Tensor, /) -> "Stored":
+        """The samples at some positions, still unread."""
+        ...
+
+
+Inputs = Tensor | Stored
+"""Samples that can be indexed by a tensor of positions."""
+
+
+Transform = Callable[[Inputs, Tensor, Generator | None], Tensor]
+"""(inputs, positions, generator) -> a float batch; without a generator, as for evaluation."""
+
+
+def read(inputs: Inputs, index: Tensor, generator: Generator | None = None) -> Tensor:
+    """The samples as they are: the transform of features that need no augmentation."""
+    return inputs[index]
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Samples with the label they were given and, where somebody knows it, the true one."""
+
+    inputs: Inputs
+    given: Tensor
+    true: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for name, labels in (("given", self.given), ("true", self.true)):
+            if labels is None:
+                continue
+            if labels.dtype != torch.int64:
+                raise TypeError(f"{name} labels must be int64, got {labels.dtype}")
+            if labels.shape != (len(self.inputs),):
+                raise ValueError(
+                    f"{name} labels must be one for each of the {len(self.inputs)} inputs, "
+                    f"got shape {tuple(labels.shape)}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    def relabel(self, given: Tensor) -> "Split":
+        """The same samples with other given labels; the true ones stay."""
+        return replace(self, given=given)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A training split, one or more test splits, and how a batch of them is prepared.
+
+    Args:
+        name: What `lossforge.data.load` calls it.
+        classes: The class names, in the order of the labels.
+        train: What a model is fitted to; its given labels may be wrong.
+        tests: Test splits by name. Most data have one, "test"; WebVision is judged on two.
+        validation: A part of the training split held out, *with its given labels*, so that
+            choosing an epoch or a parameter on it needs no true label.
+        transform: Prepares a batch, with augmentation when it is handed a generator.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    train: Split
+    tests: Mapping[str, Split]
+    validation: Split | None = None
+    transform: Transform = field(default=read, repr=False)
+
+    def __post_init__(self) -> None:
+        for part, split in self.parts().items():
+            for kind, labels in (("given", split.given), ("true", split.true)):
+                if labels is not None and len(labels):
+                    low, high = int(labels.min()), int(labels.max())
+                    if low < 0 or high >= len(self.classes):
+                        raise ValueError(
+                            f"{self.name}: {kind} labels of {part} must lie in "
+                            f"0..{len(self.classes) - 1}, got {low}..{high}"
+                        )
+
+    @property
+    def num_classes(self) -> int:
+        return len(self.classes)
+
+    def parts(self) -> dict[str, Split]:
+        """Every split by its name."""
+        held_out = {} if self.validation is None else {"validation": self.validation}
+        return {"train": self.train, **held_out, **self.tests}
+
+    def with_noise(self, given: Tensor) -> "Dataset":
+        """The same data, its training samples given other labels."""
+        return replace(self, train=self.train.relabel(given))
+
+    def hold_out(self, fraction: float, *, generator: Generator) -> "Dataset":
+        """Move a random part of the training split, noise and all, to `validation`."""
+        if not 0 < fraction < 1:
+            raise ValueError(f"fraction must be in (0, 1), got {fraction}")
+        if self.validation is not None:
+            raise ValueError(f"{self.name} has a validation part already")
+        order = torch.randperm(len(self.train), generator=generator)
+        count = round(fraction * len(self.train))
+        return replace(
+            self,
+            train=subset(self.train, order[count:].sort().values),
+            validation=subset(self.train, order[:count].sort().values),
+        )
+
+
+def subset(split: Split, index: Tensor) -> Split:
+    """The samples of a split at the given positions."""
+    inputs = split.inputs
+    chosen = inputs[index] if isinstance(inputs, Tensor) else inputs.subset(index)
+    true = None if split.true is None else split.true[index]
+    return Split(chosen, split.given[index], true)

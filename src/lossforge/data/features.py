@@ -1,0 +1,87 @@
+"""From texts and measurements to the float32 features that a network takes."""
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..errors import extra
+
+TFIDF_SIZE = 512
+
+
+def featurise(
+    train: Sequence[str], *others: Sequence[str], features: str = "tfidf"
+) -> list[Tensor]:
+    """One row of float32 features for each text; whatever is fitted sees the first texts alone.
+
+    - "tfidf" or "tfidf:SIZE": weights of single words (log counts, inverse document frequency,
+      length 1), projected on the SIZE leading singular vectors (512, or fewer if the texts have
+      no more to give). Needs the extra "bench".
+    - "embed:MODEL": sentence embeddings of a model on disk or on the Hugging Face hub. Needs the
+      extra "embed".
+
+    Rows are scaled to the length sqrt(size), so that a feature is of the order of 1, which networks
+    learn from fastest; a text without a known word is a row of zeros.
+    """
+    kind, colon, detail = features.partition(":")
+    if kind == "tfidf" and (not colon or (detail.isdecimal() and int(detail) > 0)):
+        rows = _tfidf(train, others, int(detail) if colon else TFIDF_SIZE)
+    elif kind == "embed" and detail:
+        rows = _embed(detail, train, *others)
+    else:
+        raise ValueError(
+            f"features must be 'tfidf', 'tfidf:SIZE' or 'embed:MODEL', got {features!r}"
+        )
+    return [_scale(one) for one in rows]
+
+
+def standardise(train: Tensor, *others: Tensor) -> list[Tensor]:
+    """Columns of mean 0 and variance 1 in the first table, the others moved likewise; float32.
+
+    A column that is constant in the first table only has its mean taken off.
+    """
+    mean, deviation = train.mean(0), train.std(0, correction=0)
+    # Not `deviation == 0`: rounding in the mean makes the deviation of equal values about 1e-17.
+    constant = (train == train[:1]).all(0)
+    mean, deviation = mean.where(~constant, train[0]), deviation.where(~constant, 1)
+    return [((table - mean) / deviation).to(torch.float32) for table in (train, *others)]
+
+
+def _tfidf(train: Sequence[str], others: Sequence[Sequence[str]], size: int) -> list[Tensor]:
+    text = extra("sklearn.feature_extraction.text", "bench")
+    decomposition = extra("sklearn.decomposition", "bench")
+    # On held-out intents, pairs of words besides gained nothing and made the projection slower.
+    words = text.TfidfVectorizer(sublinear_tf=True)
+    counts = [words.fit_transform(train), *(words.transform(texts) for texts in others)]
+    project = decomposition.TruncatedSVD(min(size, *counts[0].shape), random_state=0)
+    # With one thread the last digits do not depend on how many the machine has; it costs little.
+    with extra("threadpoolctl", "bench").threadpool_limits(1, user_api="blas"):
+        project.fit(counts[0])
+        return [torch.from_numpy(project.transform(rows)) for rows in counts]
+
+
+def _embed(model: str, *parts: Sequence[str]) -> list[Tensor]:
+    sentence_transformers = extra("sentence_transformers", "embed")
+    path = os.path.expanduser(model)
+    if path.startswith((".", os.sep)) and not os.path.isdir(path):
+        raise FileNotFoundError(f"{path}: no folder of a sentence-transformers model")
+    # Building a network draws weights before it reads them; the caller's randomness stays as it is.
+    with torch.random.fork_rng(devices=[]):
+        encoder = sentence_transformers.SentenceTransformer(path)
+        return [
+            torch.from_numpy(
+                encoder.encode(list(texts), batch_size=64, show_progress_bar=sys.stderr.isatty())
+            )
+            for texts in parts
+        ]
+
+
+def _scale(rows: Tensor) -> Tensor:
+    rows = rows.to(torch.float64)
+    length = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+    length[length == 0] = 1
+    return torch.div(math.sqrt(rows.shape[1]) * rows, length).to(torch.float32)

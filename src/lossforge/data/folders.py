@@ -1,0 +1,105 @@
+"""Any folder of class folders."""
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import torch
+from torch import Generator
+
+from .augment import IMAGENET_MEAN, IMAGENET_STD, FileTransform
+from .dataset import Dataset, Split, subset
+from .images import ImageFiles
+from .partition import stratify
+
+LAYOUT = """\
+train/<class>/*.jpg ... and test/<class>/*.jpg ... (or val/), or only
+<class>/*.jpg ..., of which a random part of each class becomes the test split"""
+SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+TEST_NAMES = ("test", "val")
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    clean: bool = False,
+    size: int = 224,
+    test_fraction: float = 0.2,
+    generator: Generator | None = None,
+) -> Dataset:
+    """A folder of class folders; the names of the folders, sorted, are the classes.
+
+    Args:
+        path: A folder with `train` and `test` (or `val`) folders of class folders, or a folder
+            of class folders.
+        clean: Whether the labels are known to be right, as when noise will be added. Those of a
+            separate test folder always count as right.
+        size: Height and width that images are resized to.
+        test_fraction: The part of each class set aside for testing where there is no test folder.
+        generator: Draws that part; only needed then.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is not a folder; expected layout:\n{LAYOUT}")
+    tests = [root / name for name in TEST_NAMES if (root / name).is_dir()]
+    if (root / "train").is_dir() and tests:
+        classes = _class_names(root / "train")
+        train = _split(root / "train", classes, size)
+        test = _split(tests[0], classes, size)
+        test = replace(test, true=test.given)
+    else:
+        classes = _class_names(root)
+        train, test = _divide(_split(root, classes, size), test_fraction, generator)
+        test = replace(test, true=test.given if clean else None)
+    train = replace(train, true=train.given if clean else None)
+    transform = FileTransform(IMAGENET_MEAN, IMAGENET_STD, size=size, resize=_before_crop(size))
+    return Dataset("folder", classes, train, {"test": test}, transform=transform)
+
+
+def _before_crop(size: int) -> int:
+    return round(size * 256 / 224)
+
+
+def _class_names(root: Path) -> tuple[str, ...]:
+    names = sorted(
+        child.name for child in root.iterdir() if child.is_dir() and not child.name.startswith(".")
+    )
+    if len(names) < 2:
+        found = ", ".join(names) or "none"
+        raise ValueError(f"{root} must hold at least 2 class folders, got {found}\n{LAYOUT}")
+    return tuple(names)
+
+
+def _split(root: Path, classes: tuple[str, ...], size: int) -> Split:
+    unknown = sorted(set(_class_names(root)) - set(classes))
+    if unknown:
+        raise ValueError(f"{root} has classes that train has not: {', '.join(unknown)}")
+    names: list[str] = []
+    labels: list[int] = []
+    for label, name in enumerate(classes):
+        found = sorted(_images(root, root / name)) if (root / name).is_dir() else []
+        if not found:
+            raise ValueError(f"class {name!r} has no images in {root / name}")
+        names += found
+        labels += [label] * len(found)
+    files = ImageFiles.under(root, names, size=size, resize=_before_crop(size))
+    return Split(files, torch.tensor(labels))
+
+
+def _images(root: Path, folder: Path) -> list[str]:
+    return [
+        file.relative_to(root).as_posix()
+        for file in folder.rglob("*")
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".")
+    ]
+
+
+def _divide(split: Split, test_fraction: float, generator: Generator | None) -> tuple[Split, Split]:
+    if not 0 < test_fraction < 1:
+        raise ValueError(f"test_fraction must be in (0, 1), got {test_fraction}")
+    if generator is None:
+        raise ValueError(f"generator must be given where there is no test folder\n{LAYOUT}")
+    train, test = stratify(split.given, test_fraction, generator=generator)
+    if not len(test):
+        raise ValueError(f"test_fraction {test_fraction} of {len(split)} images leaves no test")
+    return subset(split, train), subset(split, test)

@@ -1,0 +1,134 @@
+"""Images that stay on disk and are decoded when they are asked for."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..errors import extra
+from .boxes import centre_boxes
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageFiles:
+    """Image files as inputs of a `Split`; indexing decodes them, in RGB.
+
+    Colours of any kind (grey, palette, CMYK) become RGB, transparency is dropped, and the
+    orientation that a camera may have noted is not applied: so do the published loaders.
+
+    Args:
+        root: The folder that the names are relative to.
+        names: The names as an array of bytes; `under` makes one. A million Python strings would
+            be copied into every worker process, one by one, as they are touched.
+        size: Height and width of what indexing returns.
+        resize: Length that indexing gives the short side before it takes the middle.
+    """
+
+    root: Path
+    names: NDArray[np.bytes_]
+    size: int = 224
+    resize: int = 256
+
+    @classmethod
+    def under(cls, root: Path, names: Sequence[str], **sizes: int) -> "ImageFiles":
+        """Files of a folder by their names, such as "0/00/shirt.jpg"."""
+        return cls(root, np.array([os.fsencode(name) for name in names], dtype=np.bytes_), **sizes)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, index: Tensor) -> Tensor:
+        """The images at some positions as for evaluation: uint8, (N, 3, size, size)."""
+        boxes = centre_boxes(self.sizes(index), self.resize, self.size)
+        return self.crop(index, boxes, self.size)
+
+    def subset(self, index: Tensor) -> "ImageFiles":
+        """The files at some positions; nothing is read."""
+        return replace(self, names=self.names[index.cpu().numpy()])
+
+    def path(self, position: int) -> Path:
+        """Where an image lies."""
+        return self.root / os.fsdecode(self.names[position])
+
+    def sizes(self, index: Tensor) -> Tensor:
+        """Height and width of the images at some positions, (N, 2), from the files' headers."""
+        sizes = [_read(self.path(position), _size) for position in index.tolist()]
+        return torch.tensor(sizes, dtype=torch.int64).view(-1, 2)
+
+    def crop(self, index: Tensor, boxes: Tensor, size: int) -> Tensor:
+        """A box of each image, resized with antialiasing.
+
+        Args:
+            index: (N,), positions.
+            boxes: (N, 4), left, top, right, bottom in the image's pixels, fractions allowed.
+            size: Height and width of the result.
+
+        Returns:
+            uint8, (N, 3, size, size).
+        """
+        bilinear = extra("PIL.Image", "bench").Resampling.BILINEAR
+        pixels = np.empty((len(index), size, size, 3), dtype=np.uint8)
+        for i, (position, box) in enumerate(zip(index.tolist(), boxes.tolist(), strict=True)):
+            image = _read(self.path(position), _rgb)
+            # boxes are computed, so their last digit may lie outside the image
+            edges = [min(side, end) for side, end in zip(box, 2 * image.size, strict=True)]
+            pixels[i] = image.resize((size, size), bilinear, box=edges)
+        return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
+
+    def unreadable(
+        self, progress: Callable[[int, int], object] | None = None
+    ) -> list[tuple[Path, str]]:
+        """Decode every image and list those that cannot be, with the reason.
+
+        Args:
+            progress: Called after each image with how many are done and how many there are.
+        """
+        bad = []
+        for position in range(len(self)):
+            path = self.path(position)
+            try:
+                _read(path, _rgb)
+            except FileNotFoundError:
+                bad.append((path, "there is no such file"))
+            except (OSError, ValueError) as error:
+                bad.append((path, str(error).removeprefix(f"{path}: ")))
+            if progress is not None:
+                progress(position + 1, len(self))
+        return bad
+
+
+def _read(path: Path, use: Callable[[Any], T]) -> T:
+    """Open an image and use it; whatever is wrong with its content names the file."""
+    pillow = extra("PIL.Image", "bench")
+    with path.open("rb") as stream:
+        try:
+            with pillow.open(stream) as image:
+                return use(image)
+        except pillow.UnidentifiedImageError as error:
+            raise ValueError(f"{path}: not an image") from error
+        # decoders of broken files raise OSError, SyntaxError, struct.error, IndexError, ...
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise ValueError(f"{path}: cannot be read as an image: {reason}") from error
+
+
+def _size(image: Any) -> tuple[int, int]:
+    return image.height, image.width
+
+
+def _rgb(image: Any) -> Any:
+    if image.mode.startswith("I;16"):
+        # Pillow would cut 16 bits of grey off at 255 instead of scaling them
+        grey = np.asarray(image, dtype=np.uint16) >> 8
+        return extra("PIL.Image", "bench").fromarray(grey.astype(np.uint8)).convert("RGB")
+    # Pillow warns where a palette holds transparency, unless the alpha channel is named first
+    has_alpha = image.mode == "P" and "transparency" in image.info
+    return (image.convert("RGBA") if has_alpha else image).convert("RGB")

@@ -1,0 +1,102 @@
+"""What people ask for, as short texts: CLINC150 and Banking77."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .columns import Columns, in_order, read_columns
+from .dataset import Dataset, Split
+from .features import featurise
+from .roots import locate
+
+PathLike = str | os.PathLike[str]
+
+
+def clinc150(
+    *, features: str = "tfidf", out_of_scope: bool = False, data_dir: PathLike | None = None
+) -> Dataset:
+    """CLINC150: requests to an assistant, 150 intents, 15,000 for training and 4,500 for testing.
+
+    The authors' 3,000 validation requests have clean labels whatever noise the training labels are
+    given, so they are a second test split, "val", and not the noisy `validation` of a `Dataset`.
+
+    Args:
+        features: How texts become numbers, see `featurise`.
+        out_of_scope: Adds the class "oos" of requests that are none of the intents: 100 to train,
+            100 to val, 1,000 to test.
+        data_dir: Where `clinc150/data_full.json` lies, instead of the usual places.
+
+    References:
+        Larson et al., An Evaluation Dataset for Intent Classification and Out-of-Scope Prediction,
+        EMNLP 2019. https://aclanthology.org/D19-1131
+    """
+    path = locate("clinc150", "data_full.json", data_dir=data_dir)
+    source = _read_json(path)
+    parts = {}
+    for name in ("train", "test", "val"):
+        keys = [name, f"oos_{name}"] if out_of_scope else [name]
+        parts[name] = _requests(path, source, keys)
+    return _dataset("clinc150", parts, "intent", features)
+
+
+def banking77(*, features: str = "tfidf", data_dir: PathLike | None = None) -> Dataset:
+    """Banking77: questions of bank customers, 77 intents, 10,003 for training, 3,080 for testing.
+
+    Args:
+        features: How texts become numbers, see `featurise`.
+        data_dir: Where `banking77/train.csv` and `test.csv` lie, instead of the usual places.
+
+    References:
+        Casanueva et al., Efficient Intent Detection with Dual Sentence Encoders, NLP for
+        Conversational AI 2020. https://aclanthology.org/2020.nlp4convai-1.5
+    """
+    parts = {
+        name: read_columns(locate("banking77", f"{name}.csv", data_dir=data_dir))
+        for name in ("train", "test")
+    }
+    return _dataset("banking77", parts, "category", features)
+
+
+def _dataset(name: str, parts: Mapping[str, Columns], label: str, features: str) -> Dataset:
+    """Features of the column "text" of each part, the first of which is the training one."""
+    classes = in_order(parts["train"].names(label))
+    texts = [part.texts("text") for part in parts.values()]
+    splits = {}
+    for part, rows in zip(parts, featurise(*texts, features=features), strict=True):
+        labels = parts[part].labels(label, classes)
+        splits[part] = Split(rows, labels, labels)
+    return Dataset(name, classes, splits.pop("train"), splits)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        source = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: {error.msg}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8 text: {error}") from error
+    if not isinstance(source, dict):
+        raise ValueError(f"{path} must hold an object of lists, got {type(source).__name__}")
+    return source
+
+
+def _requests(path: Path, source: Mapping[str, Any], keys: list[str]) -> Columns:
+    """The [text, intent] entries under the keys, one after the other."""
+    texts, intents, places = [], [], []
+    for key in keys:
+        if not isinstance(source.get(key), list):
+            raise ValueError(f"{path} must have a list {key!r}, got {', '.join(map(repr, source))}")
+        for number, entry in enumerate(source[key]):
+            place = f"{path}: {key}[{number}]"
+            if not (
+                isinstance(entry, list)
+                and len(entry) == 2
+                and all(isinstance(field, str) for field in entry)
+            ):
+                raise ValueError(f"{place} must be [text, intent], got {entry!r}")
+            texts.append(entry[0])
+            intents.append(entry[1])
+            places.append(place)
+    return Columns(path, {"text": texts, "intent": intents}, places.__getitem__)
