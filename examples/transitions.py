@@ -7,6 +7,7 @@ instance-dependent labels (`lossforge data doctor cifar10-idn`); no image is rea
 """
 
 import argparse
+import sys
 
 import torch
 
@@ -17,7 +18,7 @@ from lossforge.report import transition_heatmaps
 CLASSES = ["plane", "car", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 
 
-def main() -> None:
+def main() -> int:
     """Measure the four matrices, print their rates, draw them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", help="folder with the label files (default: LOSSFORGE_DATA)")
@@ -26,8 +27,9 @@ def main() -> None:
     try:
         worst = human_labels("cifar10", "worst", data_dir=options.data_dir)
         dependent = instance_labels("cifar10", 0.6, data_dir=options.data_dir)
-    except FileNotFoundError as error:
-        parser.error(str(error))
+    except (FileNotFoundError, ValueError) as error:  # a file is missing, or not what it should be
+        print(f"error: {error}", file=sys.stderr)
+        return 2
 
     def synthetic(T: torch.Tensor) -> torch.Tensor:
         generator = torch.Generator().manual_seed(0)
@@ -45,7 +47,8 @@ def main() -> None:
         matrices[name] = noise.empirical_transition(worst.true, given, 10)
     transition_heatmaps(matrices, CLASSES).savefig(options.out, dpi=150)
     print(f"wrote {options.out}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -3,7 +3,7 @@
 import importlib
 import math
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -33,6 +33,21 @@ def check_number(
         raise TypeError(f"{name} must be a number, got {value!r}")
     if not math.isfinite(value) or not holds(float(value)):
         raise ValueError(f"{name} must be {rule}, got {value}")
+
+
+def check_integer(name: str, value: object, least: int) -> None:
+    """Raise unless `value` is an integer, and not too small.
+
+    Args:
+        name: The argument's name, as the user wrote it.
+        value: What the user passed.
+        least: The smallest that is allowed.
+    """
+    complaint = f"{name} must be an integer of {least} or more, got {value!r}"
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(complaint)
+    if int(value) < least:
+        raise ValueError(complaint)
 
 
 def extra(module: str, name: str) -> Any:

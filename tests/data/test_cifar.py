@@ -112,8 +112,10 @@ def test_an_archive_without_a_file_is_named(tmp_path):
         (pickle.dumps({b"data": np.zeros((2, 5), np.uint8), b"fine_labels": [0, 1]}), r"\(2, 5\)"),
         (pickle.dumps(batch(b"fine_labels", [0, 3])), r"labels of train must lie in 0\.\.2"),
         (pickle.dumps([1, 2]), "train must hold a dictionary, got list"),
+        (pickle.dumps(batch(b"fine_labels", [0.5, 1])), "'fine_labels' of train must be a list"),
+        (pickle.dumps(batch(b"fine_labels", ["0"])), "'fine_labels' of train must be a list"),
     ],
-    ids=["truncated", "no labels", "wrong pixels", "label out of range", "a list"],
+    ids=["truncated", "no labels", "wrong pixels", "out of range", "a list", "fractions", "text"],
 )
 def test_a_faulty_batch_is_named(tmp_path, content, message):
     write(tmp_path, "cifar-100-python")
@@ -125,6 +127,15 @@ def test_a_faulty_batch_is_named(tmp_path, content, message):
 @pytest.fixture(scope="module")
 def cifar10(cifar10_folder):
     return load_cifar10(data_dir=cifar10_folder)
+
+
+@pytest.mark.parametrize("names", [None, 5, [1, 2]])
+def test_faulty_class_names_are_named(tmp_path, names):
+    write(tmp_path, "cifar-100-python")
+    meta = {} if names is None else {b"fine_label_names": names}
+    (tmp_path / "cifar-100-python" / "meta").write_bytes(pickle.dumps(meta))
+    with pytest.raises(ValueError, match="cifar100: meta must list 'fine_label_names'"):
+        load_cifar100(data_dir=tmp_path)
 
 
 class TestReal:

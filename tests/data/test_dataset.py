@@ -50,6 +50,18 @@ def test_a_fraction_must_leave_both_parts(fraction):
         some_data().hold_out(fraction, generator=torch.Generator())
 
 
+@pytest.mark.parametrize("fraction", [1e-9, 0.004, 0.996])
+def test_a_fraction_that_rounds_to_nothing_or_all_is_refused(fraction):
+    with pytest.raises(ValueError, match=f"a sample for both parts, got {fraction} of 100"):
+        some_data().hold_out(fraction, generator=torch.Generator())
+
+
+@pytest.mark.parametrize("fraction", ["x", None, True])
+def test_a_fraction_must_be_a_number(fraction):
+    with pytest.raises(TypeError, match=f"fraction must be a number, got {fraction!r}"):
+        some_data().hold_out(fraction, generator=torch.Generator())
+
+
 def test_nothing_is_held_out_twice():
     divided = some_data().hold_out(0.2, generator=torch.Generator())
     with pytest.raises(ValueError, match="four has a validation part already"):

@@ -22,18 +22,18 @@ def address(served):
 
 def test_a_file_is_downloaded_once(tmp_path, address):
     file = File("inside/batch.bin", MD5, address)
-    path = download(file, tmp_path)
+    path = download(file, tmp_path / "inside" / "batch.bin")
     assert path == tmp_path / "inside" / "batch.bin"
     assert path.read_bytes() == CONTENT
     before = path.stat().st_mtime_ns
-    assert download(file, tmp_path) == path
+    assert download(file, path) == path
     assert path.stat().st_mtime_ns == before
 
 
 def test_a_wrong_download_is_not_kept(tmp_path, address):
     file = File("batch.bin", "md5:" + 32 * "0", address)
     with pytest.raises(ValueError, match=32 * "0"):
-        download(file, tmp_path)
+        download(file, tmp_path / "batch.bin")
     assert not (tmp_path / "batch.bin").exists()
     assert not list(tmp_path.iterdir())
 
@@ -41,8 +41,14 @@ def test_a_wrong_download_is_not_kept(tmp_path, address):
 def test_a_file_of_the_users_is_never_replaced(tmp_path, address):
     (tmp_path / "batch.bin").write_bytes(b"mine")
     with pytest.raises(ValueError, match=f"expected {MD5}; move it away"):
-        download(File("batch.bin", MD5, address), tmp_path)
+        download(File("batch.bin", MD5, address), tmp_path / "batch.bin")
     assert (tmp_path / "batch.bin").read_bytes() == b"mine"
+
+
+def test_a_failed_download_names_the_address(tmp_path, address):
+    path = tmp_path / "absent.bin"
+    with pytest.raises(OSError, match=rf"{address}x cannot be downloaded .* yourself as {path}"):
+        download(File("absent.bin", MD5, address + "x"), path)
 
 
 def test_the_checksum_follows_the_named_algorithm(tmp_path):

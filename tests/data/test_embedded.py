@@ -126,9 +126,10 @@ def test_single_digits_in_equal_numbers():
     ("arguments", "error", "message"),
     [
         ({"copies": 4}, ValueError, "copies must be 1, 2 or 3, got 4"),
-        ({"per_class": 0}, ValueError, "per_class must be at least 1, got 0"),
-        ({"per_class": 2.5}, TypeError, "per_class must be an integer, got 2.5"),
-        ({"per_class": True}, TypeError, "per_class must be an integer, got True"),
+        ({"copies": 2.0}, TypeError, "copies must be an integer of 1 or more, got 2.0"),
+        ({"per_class": 0}, ValueError, "per_class must be an integer of 1 or more, got 0"),
+        ({"per_class": 2.5}, TypeError, "per_class must be an integer of 1 or more, got 2.5"),
+        ({"per_class": True}, TypeError, "per_class must be an integer of 1 or more, got True"),
         ({"test_per_class": 500}, ValueError, "test_per_class must be at most 35 for different"),
     ],
 )
@@ -173,7 +174,7 @@ class TestStratify:
         assert rest.tolist() == [2, 7]
         assert keep.tolist() == [0, 1, 3, 4, 5, 6, 8, 9]
 
-    @pytest.mark.parametrize("fraction", [0.01, 0.2, 0.5, 0.9, 0.99])
+    @pytest.mark.parametrize("fraction", [0.1, 0.2, 0.5, 0.9, 0.99])
     def test_parts_are_complementary_and_no_class_loses_its_last_sample(self, fraction):
         labels = torch.tensor([0, 1, 1, 3, 3, 3, 3, 3, 3, 3])  # class 2 has none
         for generator in (None, torch.Generator().manual_seed(0)):
@@ -184,5 +185,9 @@ class TestStratify:
 
     @pytest.mark.parametrize("fraction", [0, 1, -0.2, float("nan")])
     def test_fraction_is_checked(self, fraction):
-        with pytest.raises(ValueError, match="fraction must be in"):
+        with pytest.raises(ValueError, match="test_fraction must be in"):
             stratify(torch.tensor([0, 1]), fraction)
+
+    def test_an_empty_test_part_is_refused(self):
+        with pytest.raises(ValueError, match=r"leave a sample for testing, got 0\.2 of 2"):
+            stratify(torch.tensor([0, 1]), 0.2)

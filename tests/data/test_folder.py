@@ -13,7 +13,7 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("test", ["test", "val"])
+@pytest.mark.parametrize("test", ["test", "val", "valid", "validation"])
 def test_train_and_test_folders(tmp_path, test):
     class_folders(tmp_path / "train", "dog cat")
     class_folders(tmp_path / test, "cat dog", count=2, start=10)
@@ -28,6 +28,32 @@ def test_train_and_test_folders(tmp_path, test):
         assert batch.shape == (2, 3, 64, 64)
         assert batch.dtype == torch.float32
     assert data.train.inputs[torch.tensor([0])].shape == (1, 3, 64, 64)
+
+
+def test_several_test_folders_are_all_kept_by_name(tmp_path):
+    class_folders(tmp_path / "train")
+    for count, name in enumerate(("val", "test"), start=1):
+        class_folders(tmp_path / name, count=count, start=10 * count)
+    data = load(tmp_path)
+    assert data.classes == ("cat", "dog")
+    assert {name: len(split) for name, split in data.tests.items()} == {"test": 4, "val": 2}
+    assert all(torch.equal(split.true, split.given) for split in data.tests.values())
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("train dev", r"a test folder \(test, val, valid, validation\) beside train"),
+        ("train bus", r"a test folder \(test, val, valid, validation\) beside train"),
+        ("training test", "must have train beside test"),
+        ("test val", "must have train beside test, val"),
+    ],
+)
+def test_the_folders_of_parts_are_not_taken_for_classes(tmp_path, names, message):
+    for name in names.split():
+        class_folders(tmp_path / name)
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path, generator=seeded(0))
 
 
 def test_class_folders_alone_are_split_at_random(tmp_path):
@@ -89,5 +115,10 @@ def test_wrong_arguments_are_named(tmp_path):
         load(tmp_path)
     with pytest.raises(ValueError, match=r"test_fraction must be in \(0, 1\), got 1"):
         load(tmp_path, test_fraction=1, generator=seeded(0))
-    with pytest.raises(ValueError, match="leaves no test"):
+    with pytest.raises(ValueError, match=r"must leave a sample for testing, got 0\.01 of 6"):
         load(tmp_path, test_fraction=0.01, generator=seeded(0))
+    with pytest.raises(TypeError, match="test_fraction must be a number, got 'half'"):
+        load(tmp_path, test_fraction="half", generator=seeded(0))
+    for size, error in ((0, ValueError), (-3, ValueError), (64.0, TypeError), (True, TypeError)):
+        with pytest.raises(error, match=f"size must be an integer of 1 or more, got {size}"):
+            load(tmp_path, size=size, generator=seeded(0))

@@ -1,5 +1,6 @@
 """Pickles from outside: arrays come through, programs do not."""
 
+import io
 import pickle
 import zipfile
 
@@ -143,3 +144,108 @@ def test_a_program_in_an_npy_is_refused(tmp_path):
     (tmp_path / "text.npy").write_text("not an array")
     with pytest.raises(ValueError, match=r"text\.npy cannot be read"):
         read_npy(tmp_path / "text.npy")
+
+
+def name(module, attribute):
+    return b"c" + module.encode() + b"\n" + attribute.encode() + b"\n"
+
+
+def text(value):
+    return b"X" + len(value).to_bytes(4, "little") + value.encode()
+
+
+DTYPE = name("numpy", "dtype")
+EMPTY = (
+    name("numpy.core.multiarray", "_reconstruct")
+    + name("numpy", "ndarray")
+    + b"(I0\nt"
+    + b"C\x01b\x87R"
+)
+RECORD = (
+    b"(K\x03"
+    + text("|")
+    + b"N("
+    + text("a")
+    + b"t}"
+    + text("a")
+    + b"("
+    + DTYPE
+    + text("f8")
+    + b"\x85RJ\xff\xff\xff\x0ftsK\x08K\x01K\x00t"
+)
+HOSTILE = {
+    # each would have numpy hand out memory that is not the array's
+    "an array over forged pointers": name("numpy", "ndarray")
+    + b"((I1\nt"
+    + DTYPE
+    + text("O")
+    + b"\x85RC\x08AAAAAAAAtR.",
+    "strides out of bounds": name("numpy", "ndarray")
+    + b"((I10\nt"
+    + text("u1")
+    + b"C\x08AAAAAAAAI0\n(J\xff\xff\xff\x0fttR.",
+    "pointers as bytes": EMPTY
+    + b"(K\x01(K\x01t"
+    + DTYPE
+    + text("O")
+    + b"\x85R\x89C\x08AAAAAAAAtb.",
+    "a field out of bounds": EMPTY
+    + b"(K\x01(K\x01t"
+    + DTYPE
+    + text("V8")
+    + b"\x85R"
+    + RECORD
+    + b"b\x89C\x08AAAAAAAAtb.",
+    "objects from a buffer": name("numpy.core.numeric", "_frombuffer")
+    + b"(C\x08AAAAAAAA"
+    + DTYPE
+    + text("O")
+    + b"\x85R(I1\nt"
+    + text("C")
+    + b"tR.",
+    "more elements than bytes": EMPTY
+    + b"(K\x01(J\xff\xff\xff\x0ft"
+    + DTYPE
+    + text("f8")
+    + b"\x85R\x89C\x08AAAAAAAAtb.",
+    # each would change a function or a type for the whole process
+    "new defaults for a function": name("numpy.core.numeric", "_frombuffer")
+    + b"N}"
+    + text("__defaults__")
+    + b"K\x01\x85s\x86b.",
+    "new state for a class": DTYPE + b"N}" + text("resolve") + b"K\x01s\x86b.",
+    "new state for the encoder": name("_codecs", "encode") + b"}" + text("x") + b"K\x01sb.",
+    # and these are no programs at all
+    "append to a number": b"K\x01K\x02a.",
+    "a promise of 2**62 bytes": b"\x8e" + (2**62).to_bytes(8, "little") + b"x.",
+    "a key that is no text": b"}C\x01\xffK\x01s.",
+    "a list in itself": b"]q\x00h\x00a.",
+    "a type": DTYPE + b".",
+    "a name": name("numpy", "ndarray") + b".",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_use_of_what_is_allowed_is_refused(tmp_path, content):
+    path = tmp_path / "batch"
+    path.write_bytes(b"\x80\x04" + content)
+    from lossforge.data import pickles
+
+    before = {key: vars(pickles._Type)[key] for key in vars(pickles._Type)}
+    with path.open("rb") as stream, pytest.raises(ValueError, match="batch cannot be read"):
+        read_pickle(stream, path)
+    assert {key: vars(pickles._Type)[key] for key in vars(pickles._Type)} == before
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<i8", ">i4", "f4", "?", "S3", "U2"])
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_arrays_of_numbers_and_text_in_either_order(dtype, protocol):
+    array = np.arange(12).reshape(3, 4).astype(dtype)
+    for layout in (array, np.asfortranarray(array), array[0], array[:0], np.array(array[1, 2])):
+        found = read_pickle(io.BytesIO(pickle.dumps(layout, protocol=protocol)), "array")
+        assert found.dtype == layout.dtype
+        assert np.array_equal(found, layout)
+
+
+def test_a_number_of_numpy():
+    assert read_pickle(io.BytesIO(pickle.dumps(np.float32(0.25))), "number") == 0.25

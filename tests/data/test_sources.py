@@ -1,12 +1,14 @@
 """The list of data, the doctor's findings, and `lossforge data` as a user runs it."""
 
 import io
+import json
 import pickle
 import tarfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 pytest.importorskip("typer")
 from image_fixtures import clothing1m
@@ -39,7 +41,6 @@ def test_embedded_data_load_and_pass_the_doctor(name):
     result = run("doctor", name)
     assert result.exit_code == 0
     assert "problem" not in result.stdout
-    assert "note" not in result.stdout
     assert f"train: {len(dataset.train):,} samples" in result.stdout
 
 
@@ -115,7 +116,7 @@ def test_fetch_then_doctor_then_load(served_cifar100):
     result = run("fetch", "cifar100", "--data-dir", served_cifar100)
     assert result.exit_code == 0, result.stderr
     folder = served_cifar100 / "cifar100" / "cifar-100-python"
-    assert result.stdout.split() == [str(folder)]
+    assert result.stdout.split() == [str(folder / name) for name in ("train", "test", "meta")]
     assert "terms: " in result.stderr
     # again: nothing is downloaded or unpacked anew
     before = (folder / "train").stat().st_mtime_ns
@@ -123,10 +124,10 @@ def test_fetch_then_doctor_then_load(served_cifar100):
     assert (folder / "train").stat().st_mtime_ns == before
 
     result = run("doctor", "cifar100", "--data-dir", served_cifar100)
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     # these are not the published files, and far too few
     assert f"{folder / 'train'} has md5:" in result.stdout
-    assert "published is md5:16019d7e3df5f24257cddd939b257f8d" in result.stdout
+    assert "expected is md5:16019d7e3df5f24257cddd939b257f8d" in result.stdout
     assert "train: 3 samples, 50,000 when complete" in result.stdout
     assert data.load("cifar100", data_dir=served_cifar100).train.given.tolist() == [0, 1, 1]
 
@@ -139,6 +140,26 @@ def test_a_half_finished_fetch_is_finished(served_cifar100):
     (folder / "cifar-100-python").rmdir()  # the archive is there, its content is not
     assert run("fetch", "cifar100", "--data-dir", served_cifar100).exit_code == 0
     assert (folder / "cifar-100-python" / "train").exists()
+
+
+def test_part_of_a_release_is_not_taken_for_the_whole(served_cifar100):
+    run("fetch", "cifar100", "--data-dir", served_cifar100)
+    missing = served_cifar100 / "cifar100" / "cifar-100-python" / "test"
+    missing.unlink()
+    result = run("fetch", "cifar100", "--data-dir", served_cifar100)
+    assert result.exit_code == 2
+    assert f"{missing} is missing; move away" in result.stderr
+    assert (
+        f"{missing} is missing" in run("doctor", "cifar100", "--data-dir", served_cifar100).stdout
+    )
+
+
+def test_the_doctor_names_missing_lists(tmp_path):
+    missing = clothing1m(tmp_path) / "clean_val_key_list.txt"
+    missing.unlink()
+    result = run("doctor", "clothing1m", "--data-dir", tmp_path)
+    assert result.exit_code == 1
+    assert f"problem: {missing} is missing" in result.stdout
 
 
 def test_the_doctor_names_unreadable_images(tmp_path):
@@ -161,27 +182,44 @@ def test_the_doctor_quotes_a_bad_line(tmp_path):
     assert "seven" in result.stdout
 
 
-def test_histograms_fit_many_and_few_classes():
-    few = histogram(data.load("digits").train.given).splitlines()
-    assert len(few) == 10
-    assert max(line.count("#") for line in few) == 40
-    many = histogram(data.load("digits-pairs").train.given).splitlines()
-    assert [line.split()[:2] for line in many] == [
-        ["fewest", "50"],
-        ["median", "50"],
-        ["most", "50"],
-    ]
+def test_a_bar_for_each_of_few_classes():
+    lines = histogram(torch.tensor([0, 0, 0, 0, 2]), 4).splitlines()
+    assert [line.split()[:2] for line in lines] == [["0", "4"], ["1", "0"], ["2", "1"], ["3", "0"]]
+    assert [line.count("#") for line in lines] == [40, 0, 10, 0]
+
+
+def test_sizes_of_many_classes():
+    labels = torch.repeat_interleave(torch.arange(30), torch.tensor([5] * 20 + [25] * 10))
+    lines = histogram(labels, 50).splitlines()
+    sizes = {tuple(line.split()[:3]): int(line.split()[3]) for line in lines}
+    assert sum(sizes.values()) == 50
+    assert sizes["0", "to", "2"] == 20  # the absent ones
+    assert sizes["3", "to", "5"] == 20
+    assert sizes["24", "to", "26"] == 10
+
+
+def test_frozen_labels_without_the_true_ones(tmp_path):
+    for rate in (0.2, 0.4, 0.6):
+        path = tmp_path / f"cifar10_dependent_{rate}.json"
+        path.write_text(json.dumps([0] * 50_000))
+    result = run("doctor", "cifar10-idn", "--data-dir", tmp_path)
+    assert result.exit_code == 0
+    assert "0.4: 50,000 samples" in result.stdout
+    assert "0.4: the true labels are not known here" in result.stdout
 
 
 def test_the_real_label_files_pass(real_data):
     result = run("doctor", "cifar-n", "--data-dir", real_data)
     assert result.exit_code == 0
     assert "cifar10 worst: 40.21 %" in result.stdout
-    assert "sha256 as published" in result.stdout
+    assert "sha256 as expected" in result.stdout
 
 
-def test_the_real_images_pass(cifar10_folder):
+def test_the_real_images_are_complete(cifar10_folder):
     result = run("doctor", "cifar10", "--data-dir", cifar10_folder)
-    assert result.exit_code == 0
     assert "train: 50,000 samples" in result.stdout
     assert "test: 10,000 samples" in result.stdout
+    # images that were compressed on the way have other checksums, and nothing else is wrong
+    problems = [line for line in result.stdout.splitlines() if line.startswith("problem")]
+    assert all("expected is md5:" in line for line in problems)
+    assert result.exit_code == bool(problems)

@@ -159,8 +159,8 @@ def test_generator_draws_the_test_rows(tumours):
         ({"columns": "age"}, TypeError, "columns must be a list of names, got 'age'"),
         ({"columns": []}, ValueError, "must have at least one feature column"),
         ({"label": "constant"}, ValueError, "must have at least two classes, got '0.1'"),
-        ({"test_fraction": 1}, ValueError, "fraction must be in"),
-        ({"test_fraction": 0.01}, ValueError, "must leave a row for testing, got 0.01"),
+        ({"test_fraction": 1}, ValueError, "test_fraction must be in"),
+        ({"test_fraction": 0.01}, ValueError, "must leave a sample for testing, got 0.01 of 6"),
         ({"text": "town", "features": "bert"}, ValueError, "features must be 'tfidf'"),
     ],
 )
@@ -200,6 +200,17 @@ def test_bad_test_file_is_placed(people, tmp_path):
         ValueError, match=r"o\.csv:3: label 'label' must be one of the 2 .*got '11'"
     ):
         load(people, columns=["age"], test=other)
+
+
+@pytest.mark.parametrize(("grades", "found"), [(("a", "b c"), "none"), (("ok", "OK!"), "one")])
+def test_a_text_column_without_words_is_named(tmp_path, grades, found):
+    rows = [(grade, label) for label, grade in enumerate(grades)] * 5
+    path = write(tmp_path / "grades.csv", ["grade", "label"], rows)
+    with pytest.raises(
+        ValueError,
+        match=rf"grades\.csv: the training part of column 'grade' must have two .* got {found}",
+    ):
+        load(path, text="grade")
 
 
 def test_column_of_names_is_not_one_hot(tmp_path):

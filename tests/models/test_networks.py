@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -243,9 +244,9 @@ def test_names_are_found_in_any_case_and_unknown_ones_list_the_known():
         ("resnet34", (32, 32), "channels, height, width"),
         ("resnet34", (32, 32, 3), "channels, height, width"),
         ("resnet50", (3, 28, 28), "at least 32x32"),
-        ("resnet50", (0, 224, 224), "inputs must be at least 1, got 0"),
+        ("resnet50", (0, 224, 224), "inputs must be an integer of 1 or more, got 0"),
         ("mlp", (), "shape of one sample"),
-        ("mlp", (-3,), "inputs must be at least 1, got -3"),
+        ("mlp", (-3,), "inputs must be an integer of 1 or more, got -3"),
     ],
 )
 def test_wrong_shapes_are_refused_at_construction(name, inputs, message):
@@ -256,12 +257,13 @@ def test_wrong_shapes_are_refused_at_construction(name, inputs, message):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"num_classes": 1}, ValueError, "num_classes must be at least 2, got 1"),
-        ({"num_classes": 2.0}, TypeError, "num_classes must be an integer"),
+        ({"num_classes": 1}, ValueError, "num_classes must be an integer of 2 or more, got 1"),
+        ({"num_classes": 2.0}, TypeError, "num_classes must be an integer of 2 or more, got 2.0"),
         ({"inputs": 64}, TypeError, "shape of one sample"),
+        ({"num_classes": True}, TypeError, "num_classes must be an integer .* got True"),
         ({"inputs": (64.0,)}, TypeError, "inputs must be an integer"),
         ({"width": 3}, TypeError, "mlp has no option 'width'; it takes hidden"),
-        ({"hidden": (0,)}, ValueError, "hidden must be at least 1"),
+        ({"hidden": (0,)}, ValueError, "hidden must be an integer of 1 or more"),
         ({"generator": 7}, TypeError, "generator must be a torch.Generator"),
         ({"name": 7}, TypeError, "name must be a string"),
     ],
@@ -270,3 +272,14 @@ def test_wrong_arguments_are_named(arguments, error, message):
     valid = {"name": "mlp", "num_classes": 10, "inputs": (64,)}
     with pytest.raises(error, match=message):
         models.make(**{**valid, **arguments})
+
+
+@pytest.mark.parametrize("inputs", [(3, "8", 8), (3, 8.0, 8), (3, None, 8)])
+def test_sides_that_are_no_integers_are_named_without_make_too(inputs):
+    with pytest.raises(TypeError, match="inputs must be an integer of 1 or more, got"):
+        models.CNN8(10, inputs=inputs)
+
+
+def test_integers_of_numpy_are_integers():
+    network = models.make("cnn8-narrow", np.int64(4), inputs=tuple(np.array([1, 8, 8])))
+    assert network(torch.zeros(2, 1, 8, 8)).shape == (2, 4)

@@ -124,6 +124,51 @@ def test_what_does_not_fit_is_listed_and_nothing_changes():
     assert same(model.state_dict(), before)
 
 
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda weight: weight.to_sparse(), "floating, sparse_coo"),
+        (lambda weight: weight.to_sparse_csr(), "floating, sparse_csr"),
+        (lambda weight: weight.long(), "whole numbers, strided"),
+        (lambda weight: weight > 0, "whole numbers, strided"),
+        (lambda weight: weight.to(torch.complex64), "complex, strided"),
+        (lambda weight: weight.to("meta"), r"floating, strided, without values \(meta\)"),
+    ],
+    ids=["sparse", "csr", "integers", "booleans", "complex", "meta"],
+)
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+@pytest.mark.parametrize("key", ["hidden.0.weight", "fc.weight"])
+def test_tensors_of_another_kind_are_refused_and_nothing_changes(change, found, key):
+    model, state = network(1), dict(network(2).state_dict())
+    before = snapshot(model)
+    state[key] = change(state[key])
+    with pytest.raises(ValueError, match=f"{key} is {found}, must be floating, strided"):
+        load_weights(model, state)
+    assert same(model.state_dict(), before)
+
+
+def test_values_are_not_loaded_into_a_model_without_memory():
+    with pytest.raises(ValueError, match=r"must be floating, strided, without values \(meta\)"):
+        load_weights(network(1).to("meta"), network(2).state_dict())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_another_precision_is_converted(dtype):
+    model, state = network(1), network(2).state_dict()
+    other = {key: value.to(dtype) if value.ndim else value for key, value in state.items()}
+    load_weights(model, other)
+    assert model.fc.weight.dtype == torch.float32
+    assert torch.equal(model.fc.weight, other["fc.weight"].float())
+
+
+def test_keys_that_are_no_names_are_shown():
+    model = network(1)
+    before = snapshot(model)
+    with pytest.raises(ValueError, match=r"a tensor for every name; not so 7, \('fc',\)"):
+        load_weights(model, {**network(2).state_dict(), 7: torch.zeros(1), ("fc",): 3})
+    assert same(model.state_dict(), before)
+
+
 def test_a_long_list_is_cut_and_counted():
     with pytest.raises(ValueError, match=r"missing: .* and \d+ more"):
         load_weights(network(1), {})
@@ -233,6 +278,12 @@ def test_equal_names_without_a_hash_are_not_confused(tmp_path, hub):
     for seed in (1, 2):
         load_weights(loaded, (tmp_path / str(seed) / "model-2.pth").as_uri())
         assert same(loaded.state_dict(), network(seed).state_dict())
+
+
+@pytest.mark.parametrize("url", ["file:///nowhere/cnn-0123abcd.pth", "https://127.0.0.1:9/a.pth"])
+def test_a_download_that_fails_names_the_address(tmp_path, url):
+    with pytest.raises(OSError, match=f"{url} could not be downloaded to {tmp_path}"):
+        load_weights(network(1), url, cache=tmp_path)
 
 
 @pytest.mark.parametrize(

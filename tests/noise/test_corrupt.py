@@ -142,3 +142,18 @@ def test_a_class_without_samples_is_unknown():
     found = noise.empirical_transition(torch.tensor([0, 0]), torch.tensor([0, 1]), 3)
     assert found[0].tolist() == [0.5, 0.5, 0]
     assert found[1:].isnan().all()
+
+
+@pytest.mark.parametrize("given", [torch.tensor([1]), torch.tensor([[0], [1]])])
+@pytest.mark.parametrize(
+    "measure", [noise.noise_rate, lambda true, given: noise.confusion_counts(true, given, 2)]
+)
+def test_labels_to_compare_must_match(measure, given):
+    with pytest.raises((TypeError, ValueError), match=r"vector"):
+        measure(torch.tensor([0, 1]), given)
+
+
+def test_rows_that_sum_to_a_little_more_than_one_are_exact_too():
+    T = torch.tensor([[0.0, 1 + 9e-7], [0.0, 1.0]])
+    labels = torch.zeros(1_000_000, dtype=torch.int64)
+    assert noise.corrupt(labels, T, generator=seeded(), exact=True).flipped.all()

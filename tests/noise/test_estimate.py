@@ -43,5 +43,10 @@ def test_a_class_nobody_was_given_is_named():
 
 
 def test_lengths_must_agree():
-    with pytest.raises(ValueError, match="got 4 and 2"):
+    with pytest.raises(ValueError, match=r"each of the 2 labels, got shape \(4, 2\)"):
         noise.estimate_noise(torch.full((4, 2), 0.5), torch.tensor([0, 1]))
+
+
+def test_logits_are_not_probabilities():
+    with pytest.raises(ValueError, match="are these logits"):
+        noise.estimate_noise(torch.tensor([[3.0, -1.0], [0.0, 2.0]]), torch.tensor([0, 1]))

@@ -73,7 +73,9 @@ def test_absent_classes_and_images_of_bytes_are_taken():
     [
         ({"rate": 1.5}, "rate must be"),
         ({"num_classes": 1}, "labels must lie in"),
-        ({"features": torch.zeros(3, 2)}, "equal length, got 3 and 10"),
+        ({"features": torch.zeros(3, 2)}, r"each of the 10 labels, got shape \(3, 2\)"),
+        ({"features": torch.zeros(10)}, r"each of the 10 labels, got shape \(10,\)"),
+        ({"features": torch.full((10, 2), torch.nan)}, "must be finite"),
     ],
 )
 @pytest.mark.parametrize("make", [noise.part_dependent, noise.instance_dependent])

@@ -85,13 +85,48 @@ def test_flipping_back_spares_the_cats():
     assert rates[5].item() == pytest.approx(0.40, abs=0.01)
 
 
-@pytest.mark.parametrize("flat", [True, False])
-def test_released_part_dependent_noise_is_close_to_ours(flat):
-    generator = torch.Generator().manual_seed(0)
-    features = torch.rand(2000, 4, 4, generator=generator)
-    labels = torch.randint(0, 5, (2000,), generator=generator)
-    features = features.flatten(1) if flat else features
-    ours = noise.part_dependent(features, labels, 5, 0.3, generator=generator)
-    theirs = published.part_dependent(features, labels, 5, 0.3, seed=1)
-    for result in (ours, theirs):
-        assert result.flipped.double().mean().item() == pytest.approx(0.3, abs=0.04)
+@pytest.mark.parametrize("scale", [0.3, 3.0])
+def test_our_part_dependent_noise_follows_the_released_law(scale):
+    # one sample many times over: the law of its label is the average over weights and rates
+    features = (scale * torch.linspace(-1, 1, 6)).expand(200, 6)
+    labels = torch.full((200,), 2)
+    draws = range(40)
+    ours = [
+        noise.part_dependent(
+            features, labels, 4, 0.5, generator=torch.Generator().manual_seed(seed)
+        ).labels
+        for seed in draws
+    ]
+    theirs = [
+        published.part_dependent(features, labels, 4, 0.5, seed=seed).labels for seed in draws
+    ]
+
+    def determination(results):
+        """How much of the wrong labels falls on the favourite wrong class, on average."""
+        shares = []
+        for given in results:
+            wrong = torch.bincount(given, minlength=4).double()[[0, 1, 3]]
+            shares.append((wrong.max() / wrong.sum()).item())
+        return sum(shares) / len(shares)
+
+    assert determination(ours) == pytest.approx(determination(theirs), abs=0.08)
+    for results in (ours, theirs):
+        rate = torch.cat(results).ne(2).double().mean().item()
+        assert rate == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda y: published.reflipped(y + 50, 0.4), r"labels must lie in 0\.\.9"),
+        (lambda y: published.part_dependent(torch.zeros(20, 2), y, 10, 1.5), "rate must be"),
+        (lambda y: published.part_dependent(torch.zeros(20, 2), y, 10, 0.2, std=0), "std must be"),
+        (
+            lambda y: published.equal_counts(torch.cat([y, torch.zeros_like(y)]), 10, 1.0),
+            "4 labels of every class are to be flipped, and a class has 2",
+        ),
+    ],
+)
+def test_what_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(torch.arange(10).repeat(2))

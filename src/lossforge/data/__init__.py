@@ -6,7 +6,8 @@ from .doctor import Finding, diagnose
 from .folders import load as folder
 from .human import HumanLabels, human_labels, instance_labels
 from .images import ImageFiles
-from .sources import Source, fetch, load, names
+from .source import Source
+from .sources import fetch, load, names
 from .tables import load as table
 
 __all__ = [

@@ -1,7 +1,6 @@
 """CIFAR-10 and CIFAR-100, from the official "python version"."""
 
 import io
-import os
 import tarfile
 import zlib
 from collections.abc import Sequence
@@ -16,9 +15,7 @@ from .augment import CIFAR10_TRANSFORM, CIFAR100_TRANSFORM
 from .dataset import Dataset, Split, Transform
 from .download import File
 from .pickles import read_pickle
-from .roots import candidates, locate
-
-PathLike = str | os.PathLike[str]
+from .roots import PathLike, existing, locate
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,9 @@ def load_cifar100(*, data_dir: PathLike | None = None) -> Dataset:
 
 def _load(layout: CifarLayout, data_dir: PathLike | None) -> Dataset:
     release = _read(layout, data_dir)
-    names = release[layout.meta.path].get(layout.names_key, [])
+    names = release[layout.meta.path].get(layout.names_key)
+    if not isinstance(names, list) or not all(isinstance(name, str | bytes) for name in names):
+        raise ValueError(f"{layout.name}: {layout.meta.path} must list {layout.names_key!r}")
     return Dataset(
         layout.name,
         tuple(name.decode() if isinstance(name, bytes) else name for name in names),
@@ -108,11 +107,9 @@ def _load(layout: CifarLayout, data_dir: PathLike | None) -> Dataset:
 
 def _read(layout: CifarLayout, data_dir: PathLike | None) -> dict[str, dict[str, Any]]:
     """Every file of a release by name, out of its folder or straight out of its archive."""
-    places = [
-        *candidates(layout.name, layout.folder, data_dir=data_dir),
-        *candidates(layout.name, layout.archive.path, data_dir=data_dir),
-    ]
-    source = next((place for place in places if place.exists()), None)
+    source = existing(layout.name, layout.folder, data_dir=data_dir) or existing(
+        layout.name, layout.archive.path, data_dir=data_dir
+    )
     if source is None:
         source = locate(layout.name, layout.folder, data_dir=data_dir)
     names = [file.path for file in (*layout.train, layout.test, layout.meta)]
@@ -153,10 +150,14 @@ def _split(layout: CifarLayout, batches: dict[str, dict[str, Any]]) -> Split:
     """Join batches of flat pixels into images, (N, 3, 32, 32)."""
     for name, batch in batches.items():
         pixels, labels = batch.get("data"), batch.get(layout.label_key)
-        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or labels is None:
+        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8:
             raise ValueError(
                 f"{layout.name}: {name} must hold 'data' (uint8) and {layout.label_key!r}, "
                 f"it holds {', '.join(map(str, batch))}"
+            )
+        if not isinstance(labels, list) or not all(isinstance(label, int) for label in labels):
+            raise ValueError(
+                f"{layout.name}: {layout.label_key!r} of {name} must be a list of whole numbers"
             )
         if pixels.ndim != 2 or pixels.shape != (len(labels), 3 * 32 * 32):
             raise ValueError(
@@ -164,5 +165,7 @@ def _split(layout: CifarLayout, batches: dict[str, dict[str, Any]]) -> Split:
                 f"{pixels.shape}, expected ({len(labels)}, 3072)"
             )
     images = torch.from_numpy(np.concatenate([batch["data"] for batch in batches.values()]))
-    labels = torch.tensor([y for batch in batches.values() for y in batch[layout.label_key]])
+    labels = torch.tensor(
+        [label for batch in batches.values() for label in batch[layout.label_key]]
+    )
     return Split(images.view(-1, 3, 32, 32), labels, labels)

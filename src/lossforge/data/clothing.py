@@ -1,6 +1,5 @@
 """Clothing1M: a million pictures from shops, labelled by the text around them."""
 
-from os import PathLike
 from pathlib import Path
 
 import torch
@@ -9,7 +8,7 @@ from .augment import CLOTHING1M_TRANSFORM
 from .dataset import Dataset, Split
 from .images import ImageFiles
 from .lists import at, read_labels, read_lines, read_names
-from .roots import locate
+from .roots import PathLike, locate
 
 LAYOUT = """\
 clothing1m/
@@ -23,7 +22,7 @@ clothing1m/
 NUM_CLASSES = 14
 
 
-def load(*, clean_val: bool = False, data_dir: str | PathLike[str] | None = None) -> Dataset:
+def load(*, clean_val: bool = False, data_dir: PathLike | None = None) -> Dataset:
     """Clothing1M: training on the noisy labels alone, 14 classes; test on clean ones.
 
     The clean training images are left aside, as in the published protocol. True labels of the

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..errors import extra
+from .roots import PathLike
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
@@ -70,7 +70,7 @@ class Columns:
         return torch.tensor([index[name] for name in names], dtype=torch.int64)
 
 
-def read_columns(path: str | os.PathLike[str]) -> Columns:
+def read_columns(path: PathLike) -> Columns:
     """Read a table; its type is told by the file's name: .csv, .tsv, .parquet or .pq."""
     path = Path(path)
     kind = path.suffix.lower()

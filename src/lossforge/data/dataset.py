@@ -7,6 +7,8 @@ from typing import Protocol
 import torch
 from torch import Generator, Tensor
 
+from .partition import check_fraction
+
 
 class Stored(Protocol):
     """Samples outside memory, such as images on disk: read when they are indexed."""
@@ -108,12 +110,15 @@ class Dataset:
 
     def hold_out(self, fraction: float, *, generator: Generator) -> "Dataset":
         """Move a random part of the training split, noise and all, to `validation`."""
-        if not 0 < fraction < 1:
-            raise ValueError(f"fraction must be in (0, 1), got {fraction}")
+        check_fraction("fraction", fraction)
         if self.validation is not None:
             raise ValueError(f"{self.name} has a validation part already")
-        order = torch.randperm(len(self.train), generator=generator)
         count = round(fraction * len(self.train))
+        if not 0 < count < len(self.train):
+            raise ValueError(
+                f"fraction must leave a sample for both parts, got {fraction} of {len(self.train)}"
+            )
+        order = torch.randperm(len(self.train), generator=generator)
         return replace(
             self,
             train=subset(self.train, order[count:].sort().values),

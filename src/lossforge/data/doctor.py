@@ -1,6 +1,5 @@
 """What is there of a data set, what is missing, and whether it can be read."""
 
-import os
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
@@ -8,18 +7,19 @@ import torch
 from torch import Tensor
 
 from ..noise import noise_rate
-from .dataset import Split
 from .download import checksum_of
 from .images import ImageFiles
-from .sources import Source, find
+from .roots import PathLike
+from .source import Source
+from .sources import find
 
-PathLike = str | os.PathLike[str]
 Progress = Callable[[str, int, int], object]
 LISTED_CLASSES = 25
+BINS = 10
 
 
 class Finding(NamedTuple):
-    """One thing the doctor saw; "note" may be as intended, "problem" is not."""
+    """One thing the doctor saw; a "problem" keeps the data from being what they should be."""
 
     kind: Literal["ok", "note", "problem"]
     text: str
@@ -38,73 +38,81 @@ def diagnose(
     source = find(name)
     yield from _examine_files(source, data_dir)
     try:
-        parts = source.read(data_dir)
-        rates = source.rates(data_dir) if source.rates is not None else {}
+        parts = source.parts(data_dir)
+        labels = source.labels(data_dir) if source.labels is not None else {}
     except (OSError, ValueError) as error:
         yield Finding("problem", str(error))
-        yield Finding("note", f"expected layout:\n{source.layout}")
-        remedy = source.obtain or f"`lossforge data fetch {source.name}` downloads it"
-        yield Finding("note", remedy)
+        if source.layout not in str(error):
+            yield Finding("note", f"expected layout:\n{source.layout}")
+        yield Finding("note", source.obtain or f"`lossforge data fetch {name}` downloads it")
         return
-    for label_set, rate in rates.items():
-        yield Finding("ok", f"{label_set}: {100 * rate:.2f} % of the labels are wrong")
+    for label_set, (given, true) in labels.items():
+        yield from _examine_labels(label_set, given, true, len(given), source.num_classes)
     for part, split in parts.items():
-        yield from _examine_split(source, part, split, progress)
+        expected = source.counts.get(part, len(split))
+        yield from _examine_labels(part, split.given, split.true, expected, source.num_classes)
+        if isinstance(split.inputs, ImageFiles):
+            yield from _examine_images(part, split.inputs, progress)
 
 
 def _examine_files(source: Source, data_dir: PathLike | None) -> Iterator[Finding]:
     files = source.files
-    if source.archive is not None and not any(
-        source.place(file, data_dir).exists() for file in files
-    ):
+    unpacked = any(source.place(file, data_dir).exists() for file in files)
+    if source.archive is not None and not unpacked:
         files = (source.archive,)
     for file in files:
         path = source.place(file, data_dir)
         if not path.exists():
-            yield Finding("note", f"{path} is missing")
+            yield Finding("problem", f"{path} is missing")
         elif not file.checksum:
-            yield Finding("ok", f"{path} is there; no checksum is published")
+            yield Finding("ok", f"{path} is there")
         elif (found := checksum_of(path, file.checksum)) == file.checksum:
-            yield Finding("ok", f"{path} is there, {file.checksum.split(':')[0]} as published")
+            yield Finding("ok", f"{path} is there, {file.checksum.split(':')[0]} as expected")
         else:
-            yield Finding("note", f"{path} has {found}, published is {file.checksum}")
+            yield Finding("problem", f"{path} has {found}, expected is {file.checksum}")
 
 
-def _examine_split(
-    source: Source, part: str, split: Split, progress: Progress | None
+def _examine_labels(
+    part: str, given: Tensor, true: Tensor | None, expected: int, num_classes: int
 ) -> Iterator[Finding]:
-    expected = source.counts.get(part, len(split))
-    if len(split) == expected:
-        yield Finding("ok", f"{part}: {len(split):,} samples")
+    if len(given) == expected:
+        yield Finding("ok", f"{part}: {len(given):,} samples")
     else:
-        yield Finding("note", f"{part}: {len(split):,} samples, {expected:,} when complete")
-    if split.true is not None and (rate := noise_rate(split.true, split.given)):
+        yield Finding("problem", f"{part}: {len(given):,} samples, {expected:,} when complete")
+    if true is None:
+        yield Finding("note", f"{part}: the true labels are not known here")
+    else:
+        rate = noise_rate(true, given)
         yield Finding("ok", f"{part}: {100 * rate:.2f} % of the labels are wrong")
-    yield Finding("ok", f"{part}: samples per class\n{histogram(split.given)}")
-    if isinstance(split.inputs, ImageFiles):
-        report = None if progress is None else lambda done, total: progress(part, done, total)
-        bad = split.inputs.unreadable(report)
-        for path, reason in bad:
-            yield Finding("problem", f"{path}: {reason}")
-        if not bad:
-            yield Finding("ok", f"{part}: every image can be read")
+    yield Finding("ok", f"{part}: samples per class\n{histogram(given, num_classes)}")
 
 
-def histogram(labels: Tensor) -> str:
-    """Samples per class: a bar each, or the extremes where there are many classes."""
-    counts = torch.bincount(labels).tolist()
-    order = sorted(range(len(counts)), key=counts.__getitem__)
-    if len(counts) > LISTED_CLASSES:
+def _examine_images(part: str, images: ImageFiles, progress: Progress | None) -> Iterator[Finding]:
+    report = None if progress is None else lambda done, total: progress(part, done, total)
+    bad = images.unreadable(report)
+    for path, reason in bad:
+        yield Finding("problem", f"{path}: {reason}")
+    if not bad:
+        yield Finding("ok", f"{part}: every image can be read")
+
+
+def histogram(labels: Tensor, num_classes: int) -> str:
+    """Samples of each class as bars; of many classes, how many are of which size."""
+    counts = torch.bincount(labels, minlength=max(num_classes, 1))
+    if len(counts) <= LISTED_CLASSES:
         return "\n".join(
-            f"  {word:9}{counts[label]:>9,}  class {label}"
-            for word, label in (
-                ("fewest", order[0]),
-                ("median", order[len(order) // 2]),
-                ("most", order[-1]),
-            )
+            f"  {label:>4}{count:>9,}  {_bar(count, int(counts.max()))}"
+            for label, count in enumerate(counts.tolist())
         )
-    widest = counts[order[-1]]
+    low, high = int(counts.min()), int(counts.max())
+    width = (high - low) // BINS + 1
+    sizes = torch.bincount((counts - low) // width).tolist()
     return "\n".join(
-        f"  {label:>4}{count:>9,}  {'#' * round(40 * count / widest)}"
-        for label, count in enumerate(counts)
+        f"  {low + i * width:>7,} to {low + (i + 1) * width - 1:<7,}"
+        f"{number:>6} classes  {_bar(number, max(sizes))}"
+        for i, number in enumerate(sizes)
     )
+
+
+def _bar(value: int, largest: int) -> str:
+    return "#" * round(40 * value / max(largest, 1))

@@ -16,7 +16,7 @@ class File:
 
     Args:
         path: Where it lies below the data set's folder.
-        checksum: "md5:..." or "sha256:...", as its source states it; empty where none does.
+        checksum: "md5:..." or "sha256:..."; empty where none is known.
         url: Where it can be downloaded, if it can.
     """
 
@@ -32,12 +32,11 @@ def checksum_of(path: Path, like: str) -> str:
         return f"{algorithm}:{hashlib.file_digest(stream, algorithm).hexdigest()}"
 
 
-def download(file: File, folder: Path) -> Path:
+def download(file: File, path: Path) -> Path:
     """Download one file, checked, with a progress bar; one that is there already is kept.
 
     A file that is there with another checksum is the user's: it is neither used nor replaced.
     """
-    path = folder / file.path
     if path.exists():
         if file.checksum and (found := checksum_of(path, file.checksum)) != file.checksum:
             raise ValueError(
@@ -47,13 +46,19 @@ def download(file: File, folder: Path) -> Path:
         return path
     pooch = extra("pooch", "bench")
     path.parent.mkdir(parents=True, exist_ok=True)
-    pooch.retrieve(
-        file.url,
-        known_hash=file.checksum or None,
-        fname=path.name,
-        path=path.parent,
-        progressbar=True,
-    )
+    try:
+        pooch.retrieve(
+            file.url,
+            known_hash=file.checksum or None,
+            fname=path.name,
+            path=path.parent,
+            progressbar=True,
+        )
+    except OSError as error:
+        raise OSError(
+            f"{file.url} cannot be downloaded ({type(error).__name__}); try again, or save it "
+            f"yourself as {path}"
+        ) from error
     return path
 
 

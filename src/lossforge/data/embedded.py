@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Generator, Tensor
 
-from ..errors import extra
+from ..errors import check_integer, extra
 from .dataset import Dataset, Split
 from .features import standardise
 from .partition import members, stratify
@@ -43,6 +43,7 @@ def digits(
         Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning
         Repository, 1998. https://doi.org/10.24432/C50P49
     """
+    check_integer("copies", copies, 1)
     if copies not in _NAMES:
         raise ValueError(f"copies must be 1, 2 or 3, got {copies!r}")
     source = extra("sklearn.datasets", "bench").load_digits()
@@ -51,7 +52,10 @@ def digits(
     parts = stratify(labels, TEST_FRACTION, generator=generator)
     counts = {"per_class": per_class, "test_per_class": test_per_class}
     for (name, count), usual in zip(counts.items(), _SIZES[copies], strict=True):
-        counts[name] = usual if count is None else _checked(name, count)
+        if count is None:
+            counts[name] = usual
+        else:
+            check_integer(name, count, 1)
     # Fixed numbers need some fixed permutation; a generator of our own leaves torch's alone.
     draw = torch.Generator().manual_seed(0) if generator is None else generator
     splits = [
@@ -85,14 +89,6 @@ def breast_cancer(*, generator: Generator | None = None) -> Dataset:
     )
     classes = tuple(str(name) for name in source.target_names)
     return Dataset("breast-cancer", classes, train, {"test": test})
-
-
-def _checked(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return value
 
 
 def _split(

@@ -14,7 +14,10 @@ TFIDF_SIZE = 512
 
 
 def featurise(
-    train: Sequence[str], *others: Sequence[str], features: str = "tfidf"
+    train: Sequence[str],
+    *others: Sequence[str],
+    features: str = "tfidf",
+    name: str = "the training texts",
 ) -> list[Tensor]:
     """One row of float32 features for each text; whatever is fitted sees the first texts alone.
 
@@ -26,10 +29,16 @@ def featurise(
 
     Rows are scaled to the length sqrt(size), so that a feature is of the order of 1, which networks
     learn from fastest; a text without a known word is a row of zeros.
+
+    Args:
+        train: The texts that words and their weights are learnt from.
+        others: More texts, such as a test part.
+        features: One of the above.
+        name: What an error calls the training texts.
     """
     kind, colon, detail = features.partition(":")
     if kind == "tfidf" and (not colon or (detail.isdecimal() and int(detail) > 0)):
-        rows = _tfidf(train, others, int(detail) if colon else TFIDF_SIZE)
+        rows = _tfidf(train, others, int(detail) if colon else TFIDF_SIZE, name)
     elif kind == "embed" and detail:
         rows = _embed(detail, train, *others)
     else:
@@ -51,12 +60,23 @@ def standardise(train: Tensor, *others: Tensor) -> list[Tensor]:
     return [((table - mean) / deviation).to(torch.float32) for table in (train, *others)]
 
 
-def _tfidf(train: Sequence[str], others: Sequence[Sequence[str]], size: int) -> list[Tensor]:
+def _tfidf(
+    train: Sequence[str], others: Sequence[Sequence[str]], size: int, name: str
+) -> list[Tensor]:
     text = extra("sklearn.feature_extraction.text", "bench")
     decomposition = extra("sklearn.decomposition", "bench")
     # On held-out intents, pairs of words besides gained nothing and made the projection slower.
     words = text.TfidfVectorizer(sublinear_tf=True)
-    counts = [words.fit_transform(train), *(words.transform(texts) for texts in others)]
+    few = f"{name} must have two different words of two letters or more, got"
+    try:
+        fitted = words.fit_transform(train)
+    except ValueError as error:
+        if "empty vocabulary" not in str(error):
+            raise
+        raise ValueError(f"{few} none") from error
+    if fitted.shape[1] < 2:
+        raise ValueError(f"{few} one")
+    counts = [fitted, *(words.transform(texts) for texts in others)]
     project = decomposition.TruncatedSVD(min(size, *counts[0].shape), random_state=0)
     # With one thread the last digits do not depend on how many the machine has; it costs little.
     with extra("threadpoolctl", "bench").threadpool_limits(1, user_api="blas"):

@@ -1,26 +1,27 @@
 """Any folder of class folders."""
 
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 
 import torch
 from torch import Generator
 
+from ..errors import check_integer
 from .augment import IMAGENET_MEAN, IMAGENET_STD, FileTransform
 from .dataset import Dataset, Split, subset
 from .images import ImageFiles
 from .partition import stratify
+from .roots import PathLike
 
 LAYOUT = """\
-train/<class>/*.jpg ... and test/<class>/*.jpg ... (or val/), or only
+train/<class>/*.jpg ... and test/<class>/*.jpg ... (or val/, valid/, validation/), or only
 <class>/*.jpg ..., of which a random part of each class becomes the test split"""
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-TEST_NAMES = ("test", "val")
+TEST_NAMES = ("test", "val", "valid", "validation")
 
 
 def load(
-    path: str | PathLike[str],
+    path: PathLike,
     *,
     clean: bool = False,
     size: int = 224,
@@ -30,8 +31,9 @@ def load(
     """A folder of class folders; the names of the folders, sorted, are the classes.
 
     Args:
-        path: A folder with `train` and `test` (or `val`) folders of class folders, or a folder
-            of class folders.
+        path: A folder with `train` and `test` (or `val`, `valid`, `validation`) folders of class
+            folders, or a folder of class folders. Of several test folders each becomes a test
+            split by its name; a single one is "test", whatever its name.
         clean: Whether the labels are known to be right, as when noise will be added. Those of a
             separate test folder always count as right.
         size: Height and width that images are resized to.
@@ -41,19 +43,31 @@ def load(
     root = Path(path)
     if not root.is_dir():
         raise FileNotFoundError(f"{root} is not a folder; expected layout:\n{LAYOUT}")
-    tests = [root / name for name in TEST_NAMES if (root / name).is_dir()]
-    if (root / "train").is_dir() and tests:
+    check_integer("size", size, 1)
+    if folders := _test_folders(root):
         classes = _class_names(root / "train")
         train = _split(root / "train", classes, size)
-        test = _split(tests[0], classes, size)
-        test = replace(test, true=test.given)
+        splits = {name: _split(folder, classes, size) for name, folder in folders.items()}
+        tests = {name: replace(test, true=test.given) for name, test in splits.items()}
     else:
         classes = _class_names(root)
         train, test = _divide(_split(root, classes, size), test_fraction, generator)
-        test = replace(test, true=test.given if clean else None)
+        tests = {"test": replace(test, true=test.given if clean else None)}
     train = replace(train, true=train.given if clean else None)
     transform = FileTransform(IMAGENET_MEAN, IMAGENET_STD, size=size, resize=_before_crop(size))
-    return Dataset("folder", classes, train, {"test": test}, transform=transform)
+    return Dataset("folder", classes, train, tests, transform=transform)
+
+
+def _test_folders(root: Path) -> dict[str, Path]:
+    """The folders beside `train` by the names of their splits; none if all are class folders."""
+    found = [name for name in TEST_NAMES if (root / name).is_dir()]
+    has_train = (root / "train").is_dir()
+    if has_train != bool(found):
+        # Taken as classes, "train" and "dev" would be learnt from without a complaint.
+        there = "train" if has_train else ", ".join(found)
+        known = f"a test folder ({', '.join(TEST_NAMES)})" if has_train else "train"
+        raise ValueError(f"{root} must have {known} beside {there}; expected layout:\n{LAYOUT}")
+    return {name if len(found) > 1 else "test": root / name for name in found}
 
 
 def _before_crop(size: int) -> int:
@@ -95,11 +109,7 @@ def _images(root: Path, folder: Path) -> list[str]:
 
 
 def _divide(split: Split, test_fraction: float, generator: Generator | None) -> tuple[Split, Split]:
-    if not 0 < test_fraction < 1:
-        raise ValueError(f"test_fraction must be in (0, 1), got {test_fraction}")
     if generator is None:
         raise ValueError(f"generator must be given where there is no test folder\n{LAYOUT}")
     train, test = stratify(split.given, test_fraction, generator=generator)
-    if not len(test):
-        raise ValueError(f"test_fraction {test_fraction} of {len(split)} images leaves no test")
     return subset(split, train), subset(split, test)

@@ -1,7 +1,6 @@
 """Labels for CIFAR that come in files of their own: human annotations, frozen synthetic noise."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,10 +11,10 @@ from torch import Tensor
 
 from .download import File
 from .pickles import read_npy, read_torch
-from .roots import candidates, locate
+from .roots import PathLike, existing, locate
 
-PathLike = str | os.PathLike[str]
 SAMPLES = 50_000
+INSTANCE_RATES = (0.2, 0.4, 0.6)
 
 
 class HumanLabels(NamedTuple):
@@ -37,7 +36,7 @@ class _Release(NamedTuple):
 
 
 _SOURCE = "https://github.com/UCSC-REAL/cifar-10-100n/raw/main/data/"
-# The authors state no checksums; these are of the files they published.
+# The authors publish no checksums; these are of their files as we have them.
 RELEASES: Mapping[Name, _Release] = {
     "cifar10": _Release(
         File(
@@ -119,7 +118,7 @@ def instance_labels(
         Wang et al., epsilon-Softmax, NeurIPS 2024. https://github.com/cswjl/eps-softmax
     """
     _release(name)
-    if rate not in (0.2, 0.4, 0.6):
+    if rate not in INSTANCE_RATES:
         raise ValueError(f"rate must be 0.2, 0.4 or 0.6, the published ones, got {rate}")
     path = locate(f"{name}-idn", f"{name}_dependent_{rate}.json", data_dir=data_dir)
     try:
@@ -135,11 +134,10 @@ def _release(name: Name) -> _Release:
 
 
 def _read(release: _Release, data_dir: PathLike | None) -> tuple[Path, dict[str, Any]]:
-    places = candidates("cifar-n", release.ordered, data_dir=data_dir)
-    ordered = next((path for path in places if path.exists()), None)
-    main = candidates("cifar-n", release.file.path, data_dir=data_dir)
-    if ordered is None or any(path.exists() for path in main):
-        path = locate("cifar-n", release.file.path, data_dir=data_dir)
+    main = existing("cifar-n", release.file.path, data_dir=data_dir)
+    ordered = existing("cifar-n", release.ordered, data_dir=data_dir)
+    if main is not None or ordered is None:
+        path = main or locate("cifar-n", release.file.path, data_dir=data_dir)
         return path, _table(read_torch(path), path)
     # position i of the ordered file is image order[i] of the official ones
     order = _labels(read_npy(locate("cifar-n", release.order, data_dir=data_dir)), ordered)

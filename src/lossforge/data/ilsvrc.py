@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 
 import torch
@@ -10,7 +9,7 @@ import torch
 from .dataset import Split
 from .images import ImageFiles
 from .lists import at
-from .roots import candidates, roots
+from .roots import PathLike, existing, roots
 
 NUM_CLASSES = 50
 LAYOUT = """\
@@ -23,9 +22,7 @@ ilsvrc12/
 FLAT = ("ILSVRC", "Data", "CLS-LOC", "val")
 
 
-def load(
-    synsets: Sequence[str] | None = None, *, data_dir: str | PathLike[str] | None = None
-) -> Split:
+def load(synsets: Sequence[str] | None = None, *, data_dir: PathLike | None = None) -> Split:
     """Validation images of some classes of ILSVRC12, 50 of each.
 
     Args:
@@ -36,8 +33,8 @@ def load(
     References:
         Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015.
     """
-    folder = _existing("val", data_dir=data_dir)
-    solution = _existing("LOC_val_solution.csv", data_dir=data_dir)
+    folder = existing("ilsvrc12", "val", data_dir=data_dir)
+    solution = existing("ilsvrc12", "LOC_val_solution.csv", data_dir=data_dir)
     if solution is not None:
         root = solution.parent.joinpath(*FLAT)
         images = _read_solution(solution)
@@ -55,11 +52,6 @@ def load(
     counts = torch.tensor([len(images[synset]) for synset in chosen])
     labels = torch.arange(len(chosen)).repeat_interleave(counts)
     return Split(ImageFiles.under(root, names), labels, labels)
-
-
-def _existing(name: str, *, data_dir: str | PathLike[str] | None) -> Path | None:
-    places = candidates("ilsvrc12", name, data_dir=data_dir)
-    return next((path for path in places if path.exists()), None)
 
 
 def _first(found: list[str], root: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """What people ask for, as short texts: CLINC150 and Banking77."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,7 @@ from typing import Any
 from .columns import Columns, in_order, read_columns
 from .dataset import Dataset, Split
 from .features import featurise
-from .roots import locate
-
-PathLike = str | os.PathLike[str]
+from .roots import PathLike, locate
 
 
 def clinc150(

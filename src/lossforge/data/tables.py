@@ -1,6 +1,5 @@
 """Anybody's own table: a text or feature columns, and a label."""
 
-import os
 from collections.abc import Sequence
 
 from torch import Generator
@@ -10,8 +9,7 @@ from .dataset import Dataset, Split
 from .encode import check_complete, encode
 from .features import featurise
 from .partition import stratify
-
-PathLike = str | os.PathLike[str]
+from .roots import PathLike
 
 
 def load(
@@ -53,8 +51,6 @@ def load(
         raise ValueError(f"{path}: {label!r} must have at least two classes, got {classes[0]!r}")
     if test is None:
         rows = stratify(whole.labels(label, classes), test_fraction, generator=generator)
-        if not len(rows[1]):
-            raise ValueError(f"test_fraction must leave a row for testing, got {test_fraction}")
         parts = [whole.take(part) for part in rows]
     else:
         parts = [whole, read_columns(test)]
@@ -62,7 +58,8 @@ def load(
         inputs = encode(used, *parts)
     else:
         texts = [part.texts(text) for part in parts]
-        inputs = featurise(*texts, features=features)
+        name = f"{path}: the training part of column {text!r}"
+        inputs = featurise(*texts, features=features, name=name)
     train, tested = (
         Split(
             rows,

@@ -1,7 +1,6 @@
 """WebVision 1.0 in the mini setting: the first 50 classes of its Google images."""
 
 from collections.abc import Sequence
-from os import PathLike
 from pathlib import Path
 
 import torch
@@ -11,7 +10,7 @@ from .augment import WEBVISION_TRANSFORM
 from .dataset import Dataset, Split
 from .images import ImageFiles
 from .lists import at, read_labels, read_lines
-from .roots import locate
+from .roots import PathLike, locate
 
 LAYOUT = """\
 webvision/
@@ -25,7 +24,7 @@ ALL_CLASSES = 1000
 TESTS = ("webvision", "ilsvrc12")
 
 
-def load(*, tests: Sequence[str] = TESTS, data_dir: str | PathLike[str] | None = None) -> Dataset:
+def load(*, tests: Sequence[str] = TESTS, data_dir: PathLike | None = None) -> Dataset:
     """Mini WebVision: 65,944 images found by Google, 50 classes, about a fifth mislabelled.
 
     It is judged on WebVision's own validation images of these classes and on those of ILSVRC12.

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from .network import Network, check_count, check_image
+from ..errors import check_integer
+from .network import Network, check_image
 
 
 class CNN8(Network):
@@ -34,8 +35,8 @@ class CNN8(Network):
         self, num_classes: int, *, inputs: Sequence[int] = (3, 32, 32), width: int = 64
     ) -> None:
         super().__init__()
-        check_count("num_classes", num_classes, 2)
-        check_count("width", width)
+        check_integer("num_classes", num_classes, 2)
+        check_integer("width", width, 1)
         channels, height, breadth = check_image(inputs, 8)
         last = round(width * 49 / 16)
         self.convolutions = nn.Sequential(

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Generator
 
+from ..errors import check_integer
 from .cnn import CNN8
 from .mlp import MLP
-from .network import Network, check_count
+from .network import Network
 from .resnet import resnet34, resnet50
 
 
@@ -61,7 +62,7 @@ def make(
     """
     build = _find(name)
     for size in (shape := _shape(inputs)):
-        check_count("inputs", size)
+        check_integer("inputs", size, 1)
     known = [key for key in inspect.signature(build).parameters if key not in _COMMON]
     for option in options:
         if option not in known:

@@ -5,7 +5,8 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from .network import Network, check_count
+from ..errors import check_integer
+from .network import Network
 
 
 class MLP(Network):
@@ -24,10 +25,10 @@ class MLP(Network):
         self, in_features: int, num_classes: int, hidden: Sequence[int] = (256, 256)
     ) -> None:
         super().__init__()
-        check_count("in_features", in_features)
-        check_count("num_classes", num_classes, 2)
+        check_integer("in_features", in_features, 1)
+        check_integer("num_classes", num_classes, 2)
         for width in hidden:
-            check_count("hidden", width)
+            check_integer("hidden", width, 1)
         widths = (in_features, *hidden)
         self.layers = nn.Sequential()
         for before, after in pairwise(widths):

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 
 from torch import Generator, Tensor, nn
 
+from ..errors import check_integer
+
 Rule = Callable[[Tensor, Generator | None], Tensor]
 """Fills the weight of a convolution (4 axes) or of a linear layer (2 axes)."""
 
@@ -74,25 +76,17 @@ class Network(nn.Module):
                 layer.reset_parameters()
 
 
-def check_count(name: str, value: object, least: int = 1) -> None:
-    """Raise unless `value` is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-
-
 def check_image(inputs: Sequence[int], least: int) -> tuple[int, int, int]:
     """The shape of one image, if it is one: (channels, height, width), both sides `least` or more.
 
     A shape with the channels last has a side of 1 or 3 and is refused too.
     """
+    for size in inputs:
+        check_integer("inputs", size, 1)
     if len(inputs) != 3 or min(inputs[1:]) < least:
         raise ValueError(
             f"inputs must be (channels, height, width) with at least {least}x{least} pixels, "
             f"got {tuple(inputs)}"
         )
-    for size in inputs:
-        check_count("inputs", size)
     channels, height, width = inputs
     return channels, height, width

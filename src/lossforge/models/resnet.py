@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from .network import Network, check_count, check_image, imagenet, protocol
+from ..errors import check_integer
+from .network import Network, check_image, imagenet, protocol
 
 
 def _conv(before: int, after: int, kernel: int, stride: int = 1) -> nn.Conv2d:
@@ -124,7 +125,7 @@ class ResNet(Network):
         zero_init_residual: bool = False,
     ) -> None:
         super().__init__()
-        check_count("num_classes", num_classes, 2)
+        check_integer("num_classes", num_classes, 2)
         channels, _, _ = check_image(inputs, 8 if small else 32)
         self.rule = protocol if small else imagenet
         self.zero_init_residual = zero_init_residual

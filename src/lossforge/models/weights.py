@@ -5,6 +5,7 @@ import os
 import pickle
 import re
 from collections.abc import Iterable, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlparse
@@ -24,14 +25,15 @@ KNOWN = {
 _HASH = re.compile(r"-([0-9a-f]{8,64})\.[^.]+$")  # torch.hub's convention: eight digits or more
 _HEAD = "fc."
 _SHOWN = 5
+PathLike = str | os.PathLike[str]
 
 
 def load_weights(
     model: Network,
-    source: str | os.PathLike[str] | Mapping[str, Tensor],
+    source: PathLike | Mapping[str, Tensor],
     *,
     head: Literal["load", "new"] = "load",
-    cache: str | os.PathLike[str] | None = None,
+    cache: PathLike | None = None,
 ) -> None:
     """Replace a network's weights; if anything does not fit, raise and change nothing.
 
@@ -55,12 +57,13 @@ def load_weights(
         state = {key: value for key, value in state.items() if not key.startswith(_HEAD)}
         wanted = {key: value for key, value in wanted.items() if not key.startswith(_HEAD)}
     _check_fit(state, wanted)
+    # Converted before the first is replaced: a conversion that torch lacks must not stop half-way.
+    state = {key: value.to(wanted[key]) for key, value in state.items()}
     model.load_state_dict(state, strict=False)
 
 
 def _tensors(
-    source: str | os.PathLike[str] | Mapping[str, Tensor],
-    cache: str | os.PathLike[str] | None,
+    source: PathLike | Mapping[str, Tensor], cache: PathLike | None
 ) -> Mapping[str, Tensor]:
     """The state dict that a source stands for."""
     if isinstance(source, str):
@@ -74,10 +77,14 @@ def _tensors(
     state = source if isinstance(source, Mapping) else _read(Path(source).expanduser())
     if not isinstance(state, Mapping):
         raise ValueError(f"weights must be a state dict, got a {type(state).__name__}")
-    wrong = [str(key) for key, value in state.items() if not isinstance(value, Tensor)]
+    wrong = [
+        key if isinstance(key, str) else repr(key)
+        for key, value in state.items()
+        if not (isinstance(key, str) and isinstance(value, Tensor))
+    ]
     if wrong:
         raise ValueError(
-            f"weights must be a state dict, a tensor for every key; not so {_some(wrong)}. "
+            f"weights must be a state dict, a tensor for every name; not so {_some(wrong)}. "
             "If the state dict is one entry of the file, pass that entry as source."
         )
     return state
@@ -108,7 +115,7 @@ def _read(path: Path) -> object:
         raise ValueError(f"{path} is not a readable file of torch.save: {error}") from error
 
 
-def _fetch(url: str, cache: str | os.PathLike[str] | None) -> Path:
+def _fetch(url: str, cache: PathLike | None) -> Path:
     """The downloaded file, checked against the hash in its name if there is one."""
     name = Path(urlparse(url).path).name
     folder = Path(torch.hub.get_dir(), "checkpoints") if cache is None else Path(cache).expanduser()
@@ -124,6 +131,8 @@ def _fetch(url: str, cache: str | os.PathLike[str] | None) -> Path:
             torch.hub.download_url_to_file(url, str(path), digits)
         except RuntimeError as error:
             raise ValueError(f"{url} is not the file that its name says: {error}") from error
+        except (OSError, HTTPException) as error:
+            raise OSError(f"{url} could not be downloaded to {folder}: {error}") from error
     elif digits is not None:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -146,23 +155,27 @@ def _strip(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _check_fit(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
-    """Raise unless the state dict has the keys and the shapes that the network has."""
+    """Raise unless the state dict has the keys, and tensors of the kind, that the network has."""
     # Batch norms count batches only since torch 0.4; older files are fine without.
     missing = [
         key for key in wanted if key not in state and not key.endswith(".num_batches_tracked")
     ]
     unexpected = [key for key in state if key not in wanted]
+    shared = [key for key in state if key in wanted]
     misshapen = {
         key: f"{key} is {tuple(state[key].shape)}, must be {tuple(wanted[key].shape)}"
-        for key in state
-        if key in wanted and state[key].shape != wanted[key].shape
+        for key in shared
+        if state[key].shape != wanted[key].shape
     }
+    kinds = {key: (_kind(state[key]), _kind(wanted[key])) for key in shared}
+    unlike = [f"{key} is {a}, must be {b}" for key, (a, b) in kinds.items() if a != b]
     problems = [
         f"{kind}: {_some(found)}"
         for kind, found in (
             ("missing", missing),
             ("unexpected", unexpected),
             ("of another shape", misshapen.values()),
+            ("of another kind", unlike),
         )
         if found
     ]
@@ -170,6 +183,14 @@ def _check_fit(state: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> Non
         problems.append("the head is for other classes; head='new' keeps the model's own")
     if problems:
         raise ValueError(f"the weights do not fit the model; {'; '.join(problems)}")
+
+
+def _kind(tensor: Tensor) -> str:
+    """What must agree for a copy to keep the values; precision and device may differ."""
+    real = "floating" if tensor.is_floating_point() else "whole numbers"
+    numbers = "complex" if tensor.is_complex() else real
+    layout = str(tensor.layout).removeprefix("torch.")
+    return f"{numbers}, {layout}" + (", without values (meta)" if tensor.is_meta else "")
 
 
 def _some(items: Iterable[str]) -> str:

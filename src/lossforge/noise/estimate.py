@@ -34,11 +34,14 @@ def estimate_noise(probs: Tensor, given: Tensor) -> NoiseEstimate:
         Northcutt, Jiang and Chuang, Confident Learning, JAIR 2021. https://arxiv.org/abs/1911.00068
     """
     count = extra("cleanlab.count", "noise")
-    check_labels(given, probs.shape[1])
-    if len(probs) != len(given):
+    if probs.ndim != 2 or len(probs) != len(given):
         raise ValueError(
-            f"probs and given must be of equal length, got {len(probs)} and {len(given)}"
+            f"probs must be one row for each of the {len(given)} labels, "
+            f"got shape {tuple(probs.shape)}"
         )
+    if not bool(((probs >= 0) & ((probs.sum(1, keepdim=True) - 1).abs() < 1e-3)).all()):
+        raise ValueError("rows of probs must be probabilities that sum to 1; are these logits?")
+    check_labels(given, probs.shape[1])
     absent = sorted(set(range(probs.shape[1])) - set(given.tolist()))
     if absent:
         raise ValueError(f"every class must occur in given, absent: {absent}")

@@ -69,7 +69,7 @@ def _exact_share(row: Tensor, true: int, n: int, generator: Generator) -> Tensor
     wrong = row.clone()
     wrong[true] = 0
     total = wrong.sum().item()
-    flips = round(n * total)
+    flips = min(n, round(n * total))  # rows sum to one within a tolerance
     counts = torch.zeros(len(row), dtype=torch.int64)
     if flips:
         counts = _apportion(flips, wrong / total, generator)

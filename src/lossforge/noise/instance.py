@@ -76,10 +76,13 @@ def _mistake(
     check_labels(labels, num_classes)
     if num_classes < 2:
         raise ValueError(f"num_classes must be 2 or more, got {num_classes}")
-    if len(features) != len(labels):
+    if features.ndim < 2 or len(features) != len(labels):
         raise ValueError(
-            f"features and labels must be of equal length, got {len(features)} and {len(labels)}"
+            f"features must be one row for each of the {len(labels)} labels, "
+            f"got shape {tuple(features.shape)}"
         )
+    if not bool(features.isfinite().all()):
+        raise ValueError("features must be finite, got NaN or infinity")
     given = labels.clone()
     for members, probs in _confusions(features, labels, num_classes, generator):
         drawn = torch.multinomial(probs, 1, generator=generator).squeeze(1)

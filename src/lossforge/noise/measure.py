@@ -10,10 +10,7 @@ def confusion_counts(true: Tensor, given: Tensor, num_classes: int) -> Tensor:
     """How many samples of each true class (rows) were given each label (columns)."""
     for labels in (true, given):
         check_labels(labels, num_classes)
-    if len(true) != len(given):
-        raise ValueError(
-            f"true and given must be of equal length, got {len(true)} and {len(given)}"
-        )
+    _check_lengths(true, given)
     cells = torch.bincount(true * num_classes + given, minlength=num_classes**2)
     return cells.view(num_classes, num_classes)
 
@@ -28,5 +25,14 @@ def empirical_transition(true: Tensor, given: Tensor, num_classes: int) -> Tenso
 
 
 def noise_rate(true: Tensor, given: Tensor) -> float:
-    """The share of labels that are wrong."""
+    """The share of labels that are wrong; of none at all, NaN."""
+    _check_lengths(true, given)
     return (true != given).double().mean().item()
+
+
+def _check_lengths(true: Tensor, given: Tensor) -> None:
+    if true.shape != given.shape or true.ndim != 1:
+        raise ValueError(
+            f"true and given must be vectors of equal length, "
+            f"got {tuple(true.shape)} and {tuple(given.shape)}"
+        )

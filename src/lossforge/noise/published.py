@@ -45,6 +45,11 @@ def equal_counts(labels: Tensor, num_classes: int, rate: float, *, seed: int = 1
     check_labels(labels, num_classes)
     state = extra("numpy.random", "bench").RandomState(seed)
     count = int(int(rate * len(labels)) / num_classes)
+    smallest = int(torch.bincount(labels, minlength=num_classes).min())
+    if count > smallest:
+        raise ValueError(
+            f"{count} labels of every class are to be flipped, and a class has {smallest}"
+        )
     chosen = [
         state.choice(torch.where(labels == true)[0].numpy(), count, replace=False)
         for true in range(num_classes)
@@ -71,6 +76,8 @@ def reflipped(
     are wrong, and 0.184 of all labels instead of 0.2.
     """
     check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    flips = tuple(flips)
+    check_labels(labels, max(10, *(1 + label for pair in flips for label in pair)))
     state = extra("numpy.random", "bench").RandomState(seed)
     given = labels.clone()
     for source, target in flips:
@@ -107,6 +114,8 @@ def part_dependent(
 
     It feeds raw 0..255 pixels, for which the wrong class is a function of the image.
     """
+    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_number("std", std, "positive", lambda std: std > 0)
     check_labels(labels, num_classes)
     state = extra("numpy.random", "bench").RandomState(seed)
     truncnorm = extra("scipy.stats", "bench").truncnorm

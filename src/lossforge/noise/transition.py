@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..errors import check_number
+from ..errors import check_integer, check_number
 from .superclasses import SUPERCLASSES
 
 # Classes that are mistaken for each other, as every paper since Patrini et al. (CVPR 2017) maps
@@ -122,6 +122,5 @@ def asymmetric(
 
 
 def _check(num_classes: int, rate: float) -> None:
-    if isinstance(num_classes, bool) or not isinstance(num_classes, int) or num_classes < 2:
-        raise ValueError(f"num_classes must be an integer of 2 or more, got {num_classes!r}")
+    check_integer("num_classes", num_classes, 2)
     check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
