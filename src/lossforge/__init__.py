@@ -9,7 +9,7 @@ torch.Size([])
 import importlib
 from types import ModuleType
 
-from . import base, catalog, constructions, errors, loss, models, noise
+from . import base, catalog, constructions, errors, loss, models, noise, training
 from .catalog import (
     AEL,
     AGCE,
@@ -115,6 +115,7 @@ __all__ = [
     "noise",
     "parse",
     "report",
+    "training",
 ]
 
 

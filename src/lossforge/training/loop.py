@@ -1,0 +1,125 @@
+"""The training loop."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import distributed
+from .evaluate import accuracy, memorisation, top_classes
+from .fit import Fit
+from .objective import LossLike, Objective
+from .samples import Samples
+from .seeds import generator, seeded
+from .settings import Settings
+from .state import State
+
+Metrics = dict[str, Any]
+
+
+def train(
+    model: nn.Module,
+    loss: LossLike,
+    samples: Samples,
+    tests: Mapping[str, Samples],
+    settings: Settings,
+    *,
+    seed: int,
+    validation: Samples | None = None,
+    state: State | None = None,
+    device: str | torch.device = "cpu",
+    on_epoch: Callable[[State], object] | None = None,
+) -> State:
+    """Train a model in place, from its present weights or on from a state.
+
+    On a CPU with a fixed number of threads, seed, settings and initial weights determine every bit
+    of the result, whether or not the run was interrupted and continued from a state. Torch's global
+    random state is left as it was. In a process group (torchrun) every process calls this with the
+    same arguments, and each works on its part of every batch: see `lossforge.training.distributed`.
+
+    A last batch that is not full is used; a single sample left over joins the batch before, for a
+    batch norm cannot do with one. A batch all of whose labels are ignored makes no step.
+
+    Args:
+        model: What is trained.
+        loss: A `lossforge.Loss` or a `torch.nn.CrossEntropyLoss`, with reduction "mean" or "sum";
+            or a function from the epoch, counted from 0, to such a loss.
+        samples: The training samples; only their given labels are trained on.
+        tests: Samples to test on after every epoch, by name.
+        settings: How to train.
+        seed: Determines batch order, augmentation, dropout and the probed samples.
+        validation: Held-out samples, judged by their given labels.
+        state: Where to go on from; in a process group, rank 0's counts.
+        device: Where to train.
+        on_epoch: Called after every epoch with the state then; in a process group by rank 0 alone.
+
+    Returns:
+        The state after the last epoch. Its `metrics` have for each epoch: epoch (from 1), lr, loss
+        (mean, without decay) and accuracy (on given labels) while training, tests (top1 and top5 by
+        name), validation, noise_fit, noise_recovered and clean_fit (see `memorisation`).
+        Accuracies are in per cent, and None where they are unknown.
+
+    Raises:
+        Diverged: If the loss or a parameter is not finite after an epoch.
+    """
+    if not len(samples):
+        raise ValueError("samples must not be empty")
+    device = torch.device(device)
+    rank, _ = distributed.world()
+    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = settings.make_optimizer(model.parameters())
+    metrics: list[Metrics] = []
+    if (state := distributed.agree_on_state(state, device)) is not None:
+        if state.epoch > settings.epochs:
+            raise ValueError(f"state must have {settings.epochs} epochs or less, got {state.epoch}")
+        state.restore(model, optimizer)
+        metrics = list(state.metrics)
+    net = distributed.wrap(model)
+    fit = Fit(model, torch.compile(net) if settings.compile else net, optimizer, settings, device)
+    probe = torch.randperm(len(samples), generator=generator(seed, "probe"))[: settings.probe]
+    judge = _Judge(model, settings, device, samples, probe.sort().values, tests, validation)
+    for epoch in range(len(metrics), settings.epochs):
+        order = torch.randperm(len(samples), generator=generator(seed, "order", epoch))
+        augment = generator(seed, "augment", epoch, rank)
+        objective = Objective.at(loss, epoch, device)
+        with seeded(device, seed, "layers", epoch, rank):
+            mean, right = fit.epoch(epoch, objective, samples, order, augment)
+        fit.check(epoch, mean, metrics)
+        row = {"epoch": epoch + 1, "lr": settings.learning_rate(epoch), "loss": mean}
+        metrics.append({**row, "accuracy": right, **judge.measure()})
+        if on_epoch is not None and rank == 0:
+            on_epoch(State.take(model, optimizer, metrics))
+    return State.take(model, optimizer, metrics)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """What is measured after every epoch."""
+
+    model: nn.Module
+    settings: Settings
+    device: torch.device
+    samples: Samples
+    probe: Tensor
+    tests: Mapping[str, Samples]
+    validation: Samples | None
+
+    def measure(self) -> Metrics:
+        distributed.agree_on_buffers(self.model)
+        held_out, true = self.validation, self.samples.true
+        tests = {name: accuracy(self._top(test), test.labels) for name, test in self.tests.items()}
+        noise: Mapping[str, float | None] = memorisation(self.probe, self.probe, None)
+        if true is not None and len(self.probe):
+            predicted = self._top(self.samples, self.probe)[:, 0]
+            noise = memorisation(predicted, self.samples.given[self.probe], true[self.probe])
+        chosen_by = None
+        if held_out is not None:
+            chosen_by = accuracy(self._top(held_out), held_out.given)["top1"]
+        return {"tests": tests, "validation": chosen_by, **noise}
+
+    def _top(self, samples: Samples, positions: Tensor | None = None) -> Tensor:
+        # larger than in training, as no activations are kept
+        size, context = 4 * self.settings.batch_size, self.settings.autocast(self.device)
+        return top_classes(self.model, samples, positions, batch_size=size, context=context)

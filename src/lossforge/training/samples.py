@@ -1,0 +1,54 @@
+"""What training needs to know of data."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Labelled samples, read in batches.
+
+    Args:
+        read: Prepares the inputs at the given positions (an int64 tensor) as a float batch, with
+            augmentation when it is handed a generator.
+        given: The labels as given, which training sees.
+        true: The true labels, if they are known.
+    """
+
+    read: Callable[[Tensor, Generator | None], Tensor]
+    given: Tensor
+    true: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.given.dtype != torch.int64 or self.given.dim() != 1:
+            raise TypeError(
+                f"given must be int64 labels (N,), got {self.given.dtype} "
+                f"of shape {tuple(self.given.shape)}"
+            )
+        if self.true is not None and (
+            self.true.shape != self.given.shape or self.true.dtype != torch.int64
+        ):
+            raise ValueError(
+                f"true must be int64 labels of shape {tuple(self.given.shape)}, got "
+                f"{self.true.dtype} of shape {tuple(self.true.shape)}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+    @property
+    def labels(self) -> Tensor:
+        """The best labels there are: the true ones if they are known."""
+        return self.given if self.true is None else self.true
+
+    def inputs(
+        self, positions: Tensor, device: torch.device, generator: Generator | None = None
+    ) -> Tensor:
+        """A batch on a device; images with their channels last, which convolutions prefer."""
+        batch = self.read(positions, generator).to(device, non_blocking=True)
+        if batch.dim() == 4:
+            return batch.contiguous(memory_format=torch.channels_last)
+        return batch
