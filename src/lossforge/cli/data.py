@@ -1,24 +1,16 @@
 """`lossforge data`: what data there are, getting them, and examining them."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..data import diagnose, fetch, sources
+from .options import DataDir, one_line_errors
 
 app = typer.Typer(no_args_is_help=True, help="List, download and examine data sets.")
 
 Name = Annotated[str, typer.Argument(help="A name that `lossforge data list` shows.")]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="Folder of the data, instead of LOSSFORGE_DATA or the user's cache.",
-        show_default=False,
-    ),
-]
 
 
 @app.command("list")
@@ -30,14 +22,11 @@ def show_list() -> None:
 
 
 @app.command("fetch")
-def fetch_data(name: Name, data_dir: Folder = None) -> None:
+def fetch_data(name: Name, data_dir: DataDir = None) -> None:
     """Download a data set, checked against its published checksum."""
-    try:
+    with one_line_errors():
         terms = sources.find(name).terms
         paths = fetch(name, data_dir=data_dir)
-    except (OSError, ValueError, ImportError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
     for path in paths:
         typer.echo(path)
     if not paths:
@@ -47,19 +36,16 @@ def fetch_data(name: Name, data_dir: Folder = None) -> None:
 
 
 @app.command()
-def doctor(name: Name, data_dir: Folder = None) -> None:
+def doctor(name: Name, data_dir: DataDir = None) -> None:
     """Say what is there of a data set, what is missing, and whether all of it can be read.
 
     Exits with 1 if there is a problem.
     """
     problems = 0
-    try:
+    with one_line_errors():
         for finding in diagnose(name, data_dir=data_dir, progress=_show_progress):
             problems += finding.kind == "problem"
             typer.echo(f"{finding.kind + ':':9}{finding.text}")
-    except (ValueError, ImportError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
     raise typer.Exit(1 if problems else 0)
 
 

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .bench import bench, run
 from .data import app as data
 from .losses import losses
+from .train import train
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,6 +19,9 @@ app = typer.Typer(
     help="Noise-robust multiclass losses for PyTorch.",
 )
 app.command()(losses)
+app.command()(train)
+app.command()(bench)
+app.command()(run)
 app.add_typer(data, name="data")
 
 

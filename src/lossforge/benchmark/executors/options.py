@@ -1,0 +1,106 @@
+"""What executors are told, and how they tell how far they are."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...errors import check_integer
+from ..spec import RunSpec
+from ..store import RunFolder
+
+CONTINUE = "stopped; the same command continues where this ended"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to do the runs of a grid; an executor uses what concerns it.
+
+    Args:
+        workers: How many runs at a time; None for as many as the processors or GPUs allow.
+        data_dir: Where the data are, instead of the usual folders.
+        gpus: The GPUs to use, as CUDA_VISIBLE_DEVICES names them; None for all, empty for none.
+        runs_per_gpu: How many runs share a GPU.
+        on_progress: Called about once a second with the status of every run by its id.
+        address: Of a Ray cluster, such as "auto" or "ray://host:10001"; None starts a local one.
+        cluster: Of submitit: "slurm", or "local" for processes here.
+        parameters: Handed on to submitit, such as {"slurm_partition": "gpu", "timeout_min": 600}.
+    """
+
+    workers: int | None = None
+    data_dir: Path | None = None
+    gpus: Sequence[str] | None = None
+    runs_per_gpu: int = 1
+    on_progress: Callable[[Mapping[str, str]], object] | None = None
+    address: str | None = None
+    cluster: str = "slurm"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.workers is not None:
+            check_integer("workers", self.workers, 1)
+        check_integer("runs_per_gpu", self.runs_per_gpu, 1)
+
+
+class Watch:
+    """How far the runs of a grid are.
+
+    Args:
+        store: The folder of runs; those that are not there are entered.
+        specs: The runs.
+        options: Whom to tell.
+    """
+
+    def __init__(self, store: Path, specs: Sequence[RunSpec], options: Options) -> None:
+        self._folders = {spec.id: RunFolder(store, spec) for spec in specs}
+        for folder in self._folders.values():
+            folder.open()
+        self._tell = options.on_progress
+        self.failures: dict[str, str] = {}
+        self.statuses: dict[str, str] = {}
+        self.look()
+
+    def look(self) -> None:
+        """See how far all are, and tell."""
+        for run, folder in self._folders.items():
+            if self.statuses.get(run) != "finished":
+                self.statuses[run] = folder.status
+        if self._tell is not None:
+            self._tell(dict(self.statuses))
+
+    @property
+    def unfinished(self) -> dict[str, RunSpec]:
+        """The runs that can still be done, by id."""
+        return {
+            run: folder.spec
+            for run, folder in self._folders.items()
+            if self.statuses[run] != "finished" and run not in self.failures
+        }
+
+    @property
+    def achieved(self) -> set[str]:
+        """Names of everything that outlives a crash."""
+        kept = {
+            f"{run}/{path.name}"
+            for run in self.unfinished
+            for path in self._folders[run].path.glob("checkpoint-*.pt")
+        }
+        return kept | {run for run, status in self.statuses.items() if status == "finished"}
+
+    def conclude(self) -> None:
+        """Raise if runs have failed, and say why."""
+        failed = {
+            run: why for run, why in self.failures.items() if self.statuses[run] != "finished"
+        }
+        if failed:
+            lines = [
+                f"  {run} ({_describe(self._folders[run].spec)}): {why}"
+                for run, why in failed.items()
+            ]
+            raise RuntimeError(
+                "\n".join([f"{len(failed)} of {len(self._folders)} runs failed:", *lines])
+            )
+
+
+def _describe(spec: RunSpec) -> str:
+    return f"{spec.data}, {spec.noise}, {spec.loss}, seed {spec.seed}"

@@ -1,0 +1,114 @@
+"""Tasks on a Ray cluster whose machines share the store's folder."""
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ...errors import extra
+from ..spec import RunSpec
+from ..work import Outcome, execute
+from .local import places, processors
+from .options import CONTINUE, Options, Watch
+
+POLL = 1.0
+RETRIES = 10  # of a run whose worker process died
+OBJECT_STORE = 128 * 2**20  # bytes; nothing but names goes through it
+
+
+def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
+    """Do all runs as tasks, a processor for each thread and a share of a GPU if there are any."""
+    ray = extra("ray", "ray")
+    watch = Watch(store, specs, options)
+    if not watch.unfinished:
+        return
+    with _connected(ray, watch, options):
+        try:
+            _Tasks(ray, store.resolve(), watch, options).finish()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(CONTINUE) from None
+    watch.conclude()
+
+
+def do(store: str, spec: str, data_dir: Path | None, device: str) -> Outcome:
+    """One run, on whichever machine this is called."""
+    return execute(Path(store), RunSpec.model_validate_json(spec), data_dir=data_dir, device=device)
+
+
+class _Tasks:
+    """Runs that wait for a place, and those that have one."""
+
+    def __init__(self, ray: Any, store: Path, watch: Watch, options: Options) -> None:
+        self._ray, self._store, self._watch, self._options = ray, store, watch, options
+        has_gpus = options.gpus != () and ray.cluster_resources().get("GPU", 0) > 0
+        self._device = "cuda" if has_gpus else "cpu"
+        self._share = 1 / options.runs_per_gpu if has_gpus else 0
+        self._task = ray.remote(max_retries=RETRIES)(do)
+        self._waiting = deque(watch.unfinished.values())
+        self._limit = options.workers or len(self._waiting)
+        self._running: dict[Any, RunSpec] = {}
+
+    def finish(self) -> None:
+        """Do all; runs in the hands of others are asked for again until they are finished."""
+        try:
+            while self._waiting or self._running:
+                while self._waiting and len(self._running) < self._limit:
+                    self._submit(self._waiting.popleft())
+                self._collect()
+                self._watch.look()
+        finally:
+            for task in self._running:
+                self._ray.cancel(task)
+
+    def _submit(self, spec: RunSpec) -> None:
+        task = self._task.options(num_cpus=spec.threads, num_gpus=self._share).remote(
+            str(self._store), spec.model_dump_json(), self._options.data_dir, self._device
+        )
+        self._running[task] = spec
+
+    def _collect(self) -> None:
+        ready, _ = self._ray.wait(list(self._running), num_returns=len(self._running), timeout=POLL)
+        outcomes = set()
+        for task in ready:
+            spec = self._running.pop(task)
+            try:
+                outcomes.add(outcome := self._ray.get(task))
+            except self._ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", None) or error
+                why = f"{type(cause).__name__}: {cause}"
+                self._watch.failures[spec.id] = " ".join(why.split())
+                continue
+            if outcome == "busy":
+                self._waiting.append(spec)
+        if outcomes == {"busy"}:
+            time.sleep(POLL)
+
+
+@contextmanager
+def _connected(ray: Any, watch: Watch, options: Options) -> Iterator[None]:
+    """A connection to the cluster; what was there before is there after."""
+    if ray.is_initialized():
+        yield
+        return
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if options.address is not None:
+        ray.init(address=options.address, **quiet)
+    else:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        threads = max(spec.threads for spec in watch.unfinished.values())
+        ray.init(
+            address="local",
+            num_cpus=threads * (options.workers or max(1, processors() // threads)),
+            num_gpus=len(set(places(options, threads)) - {None}),
+            object_store_memory=OBJECT_STORE,
+            include_dashboard=False,
+            **quiet,
+        )
+    try:
+        yield
+    finally:
+        ray.shutdown()

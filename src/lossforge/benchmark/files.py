@@ -1,0 +1,38 @@
+"""Writing files so that a crash at any moment leaves the old content or the new, whole."""
+
+import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file's content in one step, and on disk before this returns.
+
+    The content goes to a temporary file beside it, which then takes its name. A failure (a full
+    disk, a folder that may not be written) names the file and leaves what was there.
+    """
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+        _flush_folder(path.parent)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"cannot write: {os.strerror(error.errno or 0)}", str(path)
+        ) from error
+    finally:
+        with suppress(OSError):  # a read-only file system refuses even to remove what is not there
+            temporary.unlink()
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make a new name in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

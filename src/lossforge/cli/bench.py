@@ -1,0 +1,171 @@
+"""`lossforge bench`: a grid of runs; `lossforge run`: one of them by its id."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..benchmark import GridSpec, RunSpec, choose, execute, presets, read_grid, read_spec, statuses
+from ..benchmark.executors import run_all
+from ..benchmark.executors.local import processors
+from ..benchmark.plan import estimate, save_grid
+from .options import Changes, DataDir, one_line_errors
+
+
+def bench(
+    spec: Annotated[
+        str, typer.Argument(help="A preset (`--list` shows them) or the path of a TOML file.")
+    ] = "digits",
+    losses: Annotated[
+        str | None, typer.Option(help="Only these, separated by commas.", show_default=False)
+    ] = None,
+    noise: Annotated[
+        str | None, typer.Option(help="Only these, separated by commas.", show_default=False)
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="These instead, such as 0,1,2.", show_default=False)
+    ] = None,
+    changes: Changes = None,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Folder of runs; runs/NAME by default.", show_default=False),
+    ] = None,
+    executor: Annotated[str, typer.Option(help="local, ray, slurm or print.")] = "local",
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Runs at a time; one per core or GPU by default.", show_default=False),
+    ] = None,
+    runs_per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster: auto, ray://...", show_default=False)
+    ] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A parameter of submitit, such as slurm_partition=gpu. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the grid, train nothing.")
+    ] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="Show the presets.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones go on.
+
+    Several of these commands, on one machine or many, may work on one folder.
+    """
+    with one_line_errors():
+        if show_list:
+            for name in presets():
+                typer.echo(f"{name:24}{read_grid(name).title}")
+            return
+        grid = choose.narrow(
+            read_grid(spec),
+            losses=_words(losses),
+            noise=_words(noise),
+            seeds=[int(seed) for seed in _words(seeds)],
+            settings=choose.read_settings(changes or []),
+        )
+        runs = grid.runs()
+        place = store or Path("runs") / grid.name
+        at_once = workers or processors()
+        if dry_run:
+            typer.echo(_plan(grid, place, runs, at_once))
+            return
+        choose.check_data(runs, data_dir)
+        save_grid(place, grid, runs)
+        with _progress(grid.name, place, runs, at_once) as show:
+            run_all(
+                executor,
+                place,
+                runs,
+                workers=workers,
+                data_dir=data_dir,
+                runs_per_gpu=runs_per_gpu,
+                address=address,
+                parameters=choose.read_settings(slurm or []),
+                on_progress=show,
+            )
+        if executor == "print":
+            return
+        typer.echo(place)
+        typer.echo(f"`lossforge report {place}` makes tables and figures of it", err=True)
+
+
+@contextmanager
+def _progress(
+    name: str, store: Path, runs: Sequence[RunSpec], workers: int
+) -> Iterator[Callable[[Mapping[str, str]], None]]:
+    """A bar over the grid, on stderr, so that output can be piped."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rest]}"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(name, total=len(runs), rest="")
+
+        def show(found: Mapping[str, str]) -> None:
+            counts = Counter(found.values())
+            left = estimate(store, runs, workers)
+            rest = f"{counts['running']} running" + (f", about {left} left" if left else "")
+            bar.update(task, completed=counts["finished"], rest=rest)
+
+        yield show
+
+
+def run(
+    store: Annotated[Path, typer.Argument(help="Folder of runs.")],
+    run_id: Annotated[str, typer.Argument(metavar="ID", help="Name of the run's folder.")],
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    data_dir: DataDir = None,
+) -> None:
+    """Do one run of a grid, as `lossforge bench --executor print` lists them."""
+    with one_line_errors():
+        outcome = execute(store, read_spec(store, run_id), data_dir=data_dir, device=device)
+        typer.echo(f"{run_id} {outcome}")
+
+
+def _words(text: str | None) -> list[str]:
+    """The parts between commas that are not inside parentheses."""
+    words, depth = [""], 0
+    for letter in text or "":
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            words.append("")
+        else:
+            words[-1] += letter
+    return [word.strip() for word in words if word.strip()]
+
+
+def _plan(grid: GridSpec, store: Path, runs: list[RunSpec], workers: int) -> str:
+    counts = Counter(status for _, status in statuses(store, runs))
+    lines = [
+        f"{grid.name}: {grid.title}",
+        f"store   {store}",
+        f"runs    {len(runs)}: " + ", ".join(f"{n} {status}" for status, n in counts.items()),
+    ]
+    for part in grid.parts:
+        names = [row if isinstance(row, str) else row.name for row in part.losses]
+        lines += [
+            f"data    {part.data}, {part.model}, {part.training.get('epochs', 100)} epochs, "
+            f"protocol: {part.protocol}",
+            f"losses  {', '.join(names)}",
+            f"noise   {', '.join(part.noise)}",
+            f"seeds   {', '.join(map(str, part.seeds))}",
+        ]
+    left = estimate(store, runs, workers)
+    lines.append(f"time    about {left} left" if left else "time    known after the first runs")
+    return "\n".join(lines)

@@ -1,0 +1,38 @@
+"""Options that several verbs share, and how a mistake ends."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Folder of the data, instead of LOSSFORGE_DATA or the user's cache.",
+        show_default=False,
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Another setting, as key=value: epochs=20, lr=0.1, hold_out=0.1. May be repeated.",
+        show_default=False,
+    ),
+]
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """What a user can mend is said in one line, with status 2; Ctrl-C ends with 130."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command continues where this one stopped", err=True)
+        raise typer.Exit(130) from None
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,123 @@
+"""`lossforge train`: one run."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..benchmark import RunFolder, choose, execute
+from ..benchmark.records import Record, read_record
+from ..training import State, TensorBoard, launched
+from ..training.distributed import world
+from .options import Changes, DataDir, one_line_errors
+
+
+def train(
+    data: Annotated[str, typer.Option(help="A data set, see `lossforge data list`.")] = "digits",
+    noise: Annotated[
+        str, typer.Option(help="clean, symmetric:0.4, asymmetric:0.4, instance:0.4, human:worst.")
+    ] = "symmetric:0.4",
+    loss: Annotated[
+        str, typer.Option(help="A loss or an expression, see `lossforge losses`.")
+    ] = "BEF",
+    model: Annotated[
+        str | None, typer.Option(help="A network, instead of the protocol's.", show_default=False)
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Instead of the protocol's.", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of noise, weights, order and augmentation.")] = 0,
+    changes: Changes = None,
+    store: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs/train"),
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu or cuda; by default a GPU if there is one.", show_default=False),
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option(help="Write TensorBoard events into the run's folder.")
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Train a network on noisy labels by the published protocol of its data set.
+
+    A run that was interrupted continues; one that is finished is shown. Under torchrun the
+    processes share every batch.
+    """
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    with one_line_errors(), launched(place) as place:
+        settings = choose.read_settings(changes or [])
+        settings |= {"model": model} if model else {}
+        settings |= {"epochs": epochs} if epochs is not None else {}
+        spec = choose.one_run(data, noise, loss, seed=seed, settings=settings)
+        choose.check_data([spec], data_dir)
+        folder = RunFolder(store, spec)
+        events = TensorBoard(folder.path / "tensorboard") if tensorboard else None
+        with _progress(spec.settings.epochs) as show:
+
+            def report(state: State) -> None:
+                show(state)
+                if events is not None:
+                    events(state)
+
+            outcome = execute(store, spec, data_dir=data_dir, device=place, on_epoch=report)
+        if outcome == "busy":
+            raise ValueError(f"another process is at this run; {folder.path} shows how far it is")
+        if world()[0] == 0:
+            typer.echo(summary(read_record(folder.path)))
+            typer.echo(f"run        {folder.path}")
+
+
+@contextmanager
+def _progress(epochs: int) -> Iterator[Callable[[State], None]]:
+    """A bar with loss, accuracy and time left; on stderr, so that output can be piped."""
+    columns = (
+        TextColumn("epoch {task.completed}/{task.total}"),
+        BarColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=epochs, figures="")
+
+        def show(state: State) -> None:
+            bar.update(task, completed=state.epoch, figures=_figures(state.metrics[-1]))
+
+        yield show
+
+
+def _figures(metrics: dict[str, Any]) -> str:
+    tests = "  ".join(f"{name} {found['top1']:.1f} %" for name, found in metrics["tests"].items())
+    return f"loss {metrics['loss']:.4f}  {tests}"
+
+
+def summary(record: Record) -> str:
+    """The results of a run as lines of text: never the best epoch on the test set."""
+    lines = [f"loss       {record.spec['expression']}"]
+    if record.noise_rate is not None:
+        lines.append(f"noise      {record.spec['noise']}, {100 * record.noise_rate:.2f} % wrong")
+    if record.failed:
+        return "\n".join([*lines, f"failed     {record.failed}"])
+    for test in record.tests:
+        for k in ("top1", "top5"):
+            if (last := record.last(test, k)) is None:
+                continue
+            mean, chosen = record.mean_last(10, test, k), record.selected(test, k)
+            parts = [f"last epoch {last:.2f} %", f"mean of the last ten {mean:.2f} %"]
+            if chosen is not None:
+                parts.append(f"selected on held-out labels {chosen:.2f} %")
+            lines.append(f"{test} {k[:3]}-{k[3]}  {', '.join(parts)}")
+    final = record.metrics[-1] if record.metrics else {}
+    if final.get("noise_fit") is not None:
+        lines.append(
+            f"wrong labels  {final['noise_fit']:.1f} % are fitted, "
+            f"{final['noise_recovered']:.1f} % of their samples get the true label"
+        )
+    return "\n".join(lines)

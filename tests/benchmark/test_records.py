@@ -1,0 +1,119 @@
+"""Records are read back as they were written, in the order of their grid."""
+
+import json
+import os
+
+import pytest
+
+from lossforge.benchmark.records import Record, paper_results, read_grids, read_record, read_records
+
+
+def epochs(*accuracies, validation=()):
+    held_out = [*validation, *[None] * len(accuracies)]
+    return [
+        {"epoch": i + 1, "tests": {"test": {"top1": a, "top5": None}}, "validation": held_out[i]}
+        for i, a in enumerate(accuracies)
+    ]
+
+
+def record(metrics, **more):
+    return Record("a", {}, metrics, 10, 0.4, "0", **more)
+
+
+def write(store, name, **changes):
+    folder = store / name
+    folder.mkdir(parents=True)
+    content = {
+        "id": name,
+        "spec": {"seed": 0},
+        "classes": 10,
+        "noise_rate": 0.4,
+        "metrics": epochs(50.0),
+        "parameters": "00",
+    } | changes
+    (folder / "spec.json").write_text("{}")
+    (folder / "record.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_the_three_accuracies():
+    one = record(epochs(*map(float, range(20)), validation=[*range(5), 9, 8, 9]))
+    assert one.last() == one.measure("last") == 19
+    assert one.mean_last(10) == one.measure("mean10") == 14.5
+    assert one.mean_last(100) == 9.5
+    assert one.selected_epoch == 6  # the first of the equal ones
+    assert one.selected() == one.measure("selected") == 5
+
+
+def test_what_a_run_does_not_have_is_none():
+    one = record(epochs(1.0, 2.0))
+    assert one.selected() is one.selected_epoch is one.last(k="top5") is one.last("other") is None
+    assert one.mean_last(k="top5") is None
+
+
+def test_a_run_that_broke_off_has_no_accuracy():
+    one = record(epochs(1.0, validation=[1]), failed="the loss is nan")
+    assert one.last() is one.mean_last() is one.selected() is None
+    assert record([], failed="at once").last() is None
+    assert record([], failed="at once").tests == []
+
+
+def test_unfinished_runs_are_left_out(tmp_path):
+    write(tmp_path, "aa")
+    (tmp_path / "bb").mkdir()
+    (tmp_path / "bb" / "spec.json").write_text("{}")
+    (one,) = read_records(tmp_path)
+    assert (one.id, one.about, one.folder) == ("aa", {}, tmp_path / "aa")
+
+
+def test_about_lies_beside(tmp_path):
+    folder = write(tmp_path, "aa", transition=[[1, 0], [0, 1]], failed=None)
+    (folder / "about.json").write_text('{"seconds": 3}')
+    (one,) = read_records(tmp_path)
+    assert one.about == {"seconds": 3}
+    assert one.transition == [[1, 0], [0, 1]]
+
+
+def test_the_order_is_that_of_the_grid_then_of_beginning(tmp_path):
+    for place, name in enumerate(["dd", "aa", "cc", "bb"]):
+        folder = write(tmp_path, name)
+        os.utime(folder / "spec.json", ns=(place, place))
+    assert [one.id for one in read_records(tmp_path)] == ["dd", "aa", "cc", "bb"]
+    grid = {"name": "g", "title": "G", "table": "cifar10", "runs": ["cc", "bb", "zz"]}
+    (tmp_path / "grid-g.json").write_text(json.dumps(grid))
+    assert [one.id for one in read_records(tmp_path)] == ["cc", "bb", "dd", "aa"]
+    (found,) = read_grids(tmp_path)
+    assert (found.name, found.title, found.table) == ("g", "G", "cifar10")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"id": "aa"}'])
+def test_a_damaged_record_is_named(tmp_path, text):
+    folder = write(tmp_path, "aa")
+    (folder / "record.json").write_text(text)
+    with pytest.raises(ValueError, match=r"aa.record\.json"):
+        read_records(tmp_path)
+
+
+def test_one_record(tmp_path):
+    folder = write(tmp_path, "aa")
+    assert [read_record(folder)] == read_records(tmp_path)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_records(tmp_path / "nowhere")
+
+
+def test_the_papers_numbers():
+    found = paper_results("cifar10")
+    assert paper_results("paper/cifar10") == found
+    cells = {(r["loss"], r["noise"]): (r["mean"], r["std"]) for r in found["rows"]}
+    assert cells["CE", "symmetric:0.8"] == (19.19, 0.16)
+    assert len(cells) == len(found["rows"]) == 17 * 9
+    assert paper_results("digits") is None
+
+
+def test_the_real_world_table_has_two_tests_and_top_5():
+    rows = paper_results("realworld")["rows"]
+    (one,) = [r for r in rows if (r["loss"], r["test"], r["k"]) == ("BEF", "ilsvrc12", "top5")]
+    assert (one["data"], one["mean"], one["std"]) == ("webvision", 89.2, None)

@@ -1,0 +1,167 @@
+"""Specs: what they hash, what they refuse, how a grid becomes runs."""
+
+import json
+
+import pytest
+
+from lossforge import parse
+from lossforge.benchmark import RunSpec, check, choose, make_grid, presets, read_grid
+from lossforge.errors import SpecError
+
+GRID = {
+    "name": "small",
+    "data": "digits",
+    "model": "mlp",
+    "noise": ["clean", "symmetric:0.4"],
+    "losses": ["CE", {"name": "mine", "loss": "0.5*GCE(q=0.7) + 0.5*MAE"}],
+    "seeds": [0, 1],
+    "training": {"epochs": 2, "lr": 0.1},
+}
+
+
+def test_a_grid_is_losses_by_noise_by_seeds():
+    runs = make_grid(GRID).runs()
+    cells = [(run.seed, run.noise, run.loss) for run in runs]
+    assert cells == [
+        (seed, noise, loss)
+        for seed in (0, 1)
+        for noise in ("clean", "symmetric:0.4")
+        for loss in ("CE", "mine")
+    ]
+    assert len({run.id for run in runs}) == 8
+    assert {run.settings.epochs for run in runs} == {2}
+    assert str(parse(runs[1].expression)) == runs[1].expression
+
+
+def test_the_id_is_the_content():
+    (run, *_), (again, *_) = make_grid(GRID).runs(), make_grid(GRID).runs()
+    assert run.id == again.id
+    assert RunSpec.model_validate_json(run.model_dump_json()).id == run.id
+    for change in ({"seed": 5}, {"threads": 2}, {"hold_out": 0.1}, {"noise": "pair:0.1"}):
+        assert run.model_copy(update=change).id != run.id
+    # defaults that are written out are the same run
+    assert make_grid({**GRID, "threads": 1}).runs()[0].id == run.id
+
+
+def test_parts_share_what_stands_outside():
+    other = {"data": "breast-cancer", "noise": ["clean"], "training": {"lr": 0.5}}
+    parts = make_grid({**GRID, "part": [{}, other]}).parts
+    assert [part.data for part in parts] == ["digits", "breast-cancer"]
+    assert parts[1].training == {"epochs": 2, "lr": 0.5}
+
+
+def test_published_settings_come_with_their_decay():
+    grid = {
+        **GRID,
+        "data": "cifar10",
+        "model": "cnn8",
+        "preset": "cifar10",
+        "losses": ["JAL-CE", "GCE", "BEF"],
+        "noise": ["symmetric:0.8", "instance:0.4", "human:worst"],
+        "training": {"weight_decay": 1e-4},
+    }
+    runs = {(run.loss, run.noise): run for run in make_grid(grid).runs()}
+    jal = runs["JAL-CE", "human:worst"]
+    assert jal.settings.l1_decay == 5e-5
+    assert jal.settings.weight_decay == 0
+    assert "a=30" in jal.expression
+    assert runs["GCE", "instance:0.4"].settings.weight_decay == 1e-4
+    assert runs["BEF", "symmetric:0.8"].settings.l1_decay == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"loses": ["CE"]}, "loses: Extra inputs"),
+        ({"losses": ["CEE"]}, "CEE"),
+        ({"losses": ["GCE(q=7)"]}, "q must be"),
+        ({"noise": ["symetric:0.4"]}, "noise must be clean"),
+        ({"noise": ["symmetric"]}, "noise must be clean"),
+        ({"noise": ["symmetric:1.4"]}, r"must be in \(0, 1\], got 'symmetric:1.4'"),
+        ({"noise": ["symmetric:much"]}, "noise must be clean"),
+        ({"noise": ["human:worst"]}, "human labels are known for cifar10, cifar100"),
+        ({"data": "cifar10", "noise": ["human:best"]}, "got 'best'"),
+        ({"data": "cifar10", "noise": ["instance:0.3"]}, r"0\.2, 0\.4 and 0\.6"),
+        ({"data": "imagenet"}, "unknown data 'imagenet', known: digits"),
+        ({"model": "vgg"}, "unknown model 'vgg', known: "),
+        ({"training": {"epoch": 3}}, "epoch"),
+        ({"training": {"lr": -1}}, "lr must be positive"),
+        ({"seeds": ["zero"]}, "seeds"),
+        ({"hold_out": 1.5}, r"hold_out must be in \[0, 1\)"),
+        ({"threads": 0}, "threads must be 1 or more"),
+    ],
+)
+def test_a_bad_grid_is_refused_in_one_line(change, message):
+    with pytest.raises((SpecError, ValueError, TypeError), match=message) as caught:
+        make_grid({**GRID, **change}).runs()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_and_its_faults(tmp_path):
+    path = tmp_path / "grid.toml"
+    path.write_text(
+        'name = "mine"\ndata = "digits"\nmodel = "mlp"\nnoise = ["clean"]\nlosses = ["CE"]'
+    )
+    assert len(read_grid(str(path)).runs()) == 3
+    path.write_text("name = ")
+    with pytest.raises(SpecError, match=r"grid\.toml"):
+        read_grid(str(path))
+    with pytest.raises(SpecError, match=r"no preset and no file 'nowhere'; presets: .*digits"):
+        read_grid("nowhere")
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_resolves(name):
+    for run in read_grid(name).runs():
+        check(run)
+
+
+def test_a_run_takes_the_protocol_of_its_data():
+    run = choose.one_run("cifar10", "symmetric:0.8", "JAL-CE")
+    assert (run.model, run.settings.epochs, run.settings.lr) == ("cnn8", 120, 0.01)
+    assert run.protocol == "paper"
+    assert run.settings.l1_decay == 5e-5
+    changed = choose.one_run("cifar10", "clean", "CE", settings={"epochs": 3, "threads": 2})
+    assert (changed.settings.epochs, changed.threads, changed.protocol) == (3, 2, "own")
+    assert choose.one_run("breast-cancer", "clean", "CE").data == "breast-cancer"
+    with pytest.raises(SpecError, match=r"unknown setting 'epoch', known: .*epochs"):
+        choose.one_run("digits", "clean", "CE", settings={"epoch": 3})
+
+
+def test_the_command_of_a_run_gives_the_run(monkeypatch):
+    import shlex
+
+    from typer.testing import CliRunner
+
+    from lossforge.cli import main, train
+
+    run = choose.one_run("digits", "pair:0.2", "GCE", seed=4, settings={"lr": 0.5, "hold_out": 0.1})
+    seen = []
+    monkeypatch.setattr(train, "execute", lambda store, spec, **_: seen.append(spec) or "busy")
+    CliRunner().invoke(main.app, shlex.split(run.command())[1:])
+    (again,) = seen
+    assert again.model_copy(update={"loss": run.loss}) == run
+
+
+def test_settings_are_read_as_json_or_text():
+    found = choose.read_settings(["epochs=3", "schedule=cosine", "clip=null", 'noise="a=b"'])
+    assert found == {"epochs": 3, "schedule": "cosine", "clip": None, "noise": "a=b"}
+    with pytest.raises(SpecError, match="key=value"):
+        choose.read_settings(["epochs"])
+
+
+def test_narrowing_keeps_named_rows_and_marks_changes():
+    grid = make_grid({**GRID, "protocol": "paper"})
+    small = choose.narrow(grid, losses=["mine", "BEF"], noise=["clean"], seeds=[7])
+    assert [(run.loss, run.seed) for run in small.runs()] == [("mine", 7), ("BEF", 7)]
+    assert "GCE" in small.runs()[0].expression
+    assert small.parts[0].protocol == "paper"
+    assert choose.narrow(grid, settings={"epochs": 1}).parts[0].protocol == "reduced"
+
+
+def test_missing_data_are_named_before_anything_trains(tmp_path):
+    run = choose.one_run("cifar10", "human:worst", "CE")
+    with pytest.raises(FileNotFoundError, match=r"cifar-n: .*CIFAR-10_human\.pt is missing"):
+        choose.check_data([run], tmp_path)
+    choose.check_data([choose.one_run("digits", "clean", "CE")], tmp_path)
+    assert json.loads(run.model_dump_json())["noise"] == "human:worst"
