@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test fast lint demo bench-speed bench-loading docs-catalog clean
+.PHONY: help test fast lint demo bench-speed bench-training bench-loading docs-catalog clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -25,11 +25,15 @@ lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 
-demo: $(VENV)/.bench ## train on digits with noisy labels: cross entropy against BEF (a minute)
-	$(BIN)/python examples/demo.py $(ARGS)
+demo: $(VENV)/.bench ## eight losses on digits with noisy labels, and a report of it (a few minutes)
+	$(BIN)/lossforge bench digits --store runs/digits $(ARGS)
+	$(BIN)/lossforge report runs/digits
 
 bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
 	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+bench-training: $(VENV)/.bench ## images/s of training against a plain loop (ARGS="--quick")
+	$(BIN)/python benchmarks/training.py $(ARGS)
 
 bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipeline of single images (ARGS="--data-dir DIR")
 	$(BIN)/python benchmarks/loading.py $(ARGS)
@@ -39,7 +43,7 @@ docs-catalog: $(VENV)/.dev ## write docs/catalog.md from the catalogue
 	$(BIN)/python -m lossforge losses --markdown > docs/catalog.md
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist runs src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that exists is used as it is; the stamps say which extra was installed into it.

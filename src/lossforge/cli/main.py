@@ -8,6 +8,7 @@ from .. import __version__
 from .bench import bench, run
 from .data import app as data
 from .losses import losses
+from .report import report
 from .train import train
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app.command()(losses)
 app.command()(train)
 app.command()(bench)
 app.command()(run)
+app.command()(report)
 app.add_typer(data, name="data")
 
 

@@ -1,5 +1,7 @@
-"""Figures and tables; never trains."""
+"""Tables, statistics and figures from records; never trains."""
 
 from .heatmaps import transition_heatmaps
+from .results import Results
+from .write import Report, make_report, write_report
 
-__all__ = ["transition_heatmaps"]
+__all__ = ["Report", "Results", "make_report", "transition_heatmaps", "write_report"]

@@ -28,6 +28,7 @@ def transition_heatmaps(
     axes = figure.subplots(1, len(matrices), squeeze=False)[0]
     for axis, (caption, T) in zip(axes, matrices.items(), strict=True):
         image = axis.imshow(T.numpy(force=True), cmap="Blues", vmin=0, vmax=1)
+        axis.grid(visible=False)
         axis.set_title(caption, fontsize=11)
         axis.set_xlabel("given label")
         _name_classes(axis, len(T), classes)

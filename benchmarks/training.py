@@ -1,0 +1,207 @@
+"""Images per second of training on CIFAR-10's kind of images, and the share of the loss in a step.
+
+Two loops train the same network from the same weights by the paper's protocol. Ours is that of
+lossforge.training: batches prepared as a whole, channels last. The other is a plain one: a
+DataLoader that handles one Pillow image after the other (padding, crop, mirror; to a tensor;
+normalised), contiguous layout, the loss from softmax and one-hot labels. They take turns, and a
+figure is the median over rounds of the ratio in the same round, so that a slow moment of the
+machine falls on both.
+
+The share of the loss: forward and backward of BEF on logits of a batch over a step of ours.
+
+Images are CIFAR-10's if --data-dir or LOSSFORGE_DATA has them, else pieces of two photographs that
+come with scikit-learn.
+"""
+
+import argparse
+import copy
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from loading import check_same_evaluation, load_cifar10, photographs, pillow_images, rounds, say
+from naive import NAIVE
+from PIL import Image, ImageOps
+from torch import Generator, Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+import lossforge
+from lossforge import models
+from lossforge.data.augment import CIFAR10_TRANSFORM
+from lossforge.training import Samples, Settings
+from lossforge.training.fit import Fit
+from lossforge.training.objective import Objective
+
+BATCH, CLASSES = 128, 10
+LOSS = "BEF"
+SETTINGS = Settings(batch_size=BATCH, lr=0.01, momentum=0.9, weight_decay=1e-4, clip=5.0)
+MOST_SHARE = 0.02  # promised: of the loss in a step of cnn8
+
+
+class Network(NamedTuple):
+    """A network, the batches of one turn, and the ratio that is promised."""
+
+    name: str
+    steps: int
+    fewest_times: float
+
+
+NETWORKS = [Network("cnn8", 1, 1.1), Network("cnn8-narrow", 4, 1.5)]
+Turn = Callable[[Tensor], object]  # trains on the images at these positions
+
+
+class OneByOne(Dataset[tuple[Tensor, int]]):
+    """Images that are augmented one at a time."""
+
+    def __init__(self, images: Tensor, labels: Tensor) -> None:
+        self.images, self.labels = pillow_images(images), labels.tolist()
+        self.mean = torch.tensor(CIFAR10_TRANSFORM.mean).view(3, 1, 1)
+        self.std = torch.tensor(CIFAR10_TRANSFORM.std).view(3, 1, 1)
+
+    def __getitem__(self, position: int) -> tuple[Tensor, int]:
+        padding = CIFAR10_TRANSFORM.padding
+        padded = ImageOps.expand(self.images[position], padding)
+        left, top = random.randint(0, 2 * padding), random.randint(0, 2 * padding)
+        image = padded.crop((left, top, left + 32, top + 32))
+        if random.random() < 0.5:
+            image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
+        return pixels.float().div_(255).sub_(self.mean).div_(self.std), self.labels[position]
+
+
+def reference(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
+    """The plain loop."""
+    dataset = OneByOne(images, labels)
+    optimizer = SETTINGS.make_optimizer(model.parameters())
+    criterion = NAIVE[LOSS]
+
+    def turn(order: Tensor) -> tuple[float, float]:
+        model.train()
+        total, hits = 0.0, 0
+        for inputs, target in DataLoader(dataset, BATCH, sampler=order.tolist()):
+            logits = model(inputs)
+            loss = criterion(logits, target)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.clip)
+            optimizer.step()
+            total += loss.item() * len(target)
+            hits += int((logits.argmax(1) == target).sum())
+        return total / len(order), 100 * hits / len(order)
+
+    return turn
+
+
+def ours(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
+    """The loop of lossforge.training."""
+    model.to(memory_format=torch.channels_last)
+    cpu = torch.device("cpu")
+    samples = Samples(partial(CIFAR10_TRANSFORM, images), labels)
+    fit = Fit(model, model, SETTINGS.make_optimizer(model.parameters()), SETTINGS, cpu)
+    objective = Objective(lossforge.parse(LOSS), cpu)
+    generator = Generator().manual_seed(0)
+    return lambda order: fit.epoch(0, objective, samples, order, generator)
+
+
+def seconds(action: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def compare(network: Network, images: Tensor, labels: Tensor, repeats: int) -> tuple[float, float]:
+    """Print images per second of both loops; return the ratio and the share of our loss."""
+    model = models.make(network.name, CLASSES, inputs=(3, 32, 32))
+    plain = reference(copy.deepcopy(model), images, labels)
+    fast = ours(model, images, labels)
+    generator = Generator().manual_seed(0)
+    loss = loss_step()
+    count = network.steps * BATCH
+    speeds, shares = [], []
+    for number in range(repeats + 1):
+        say(f"{network.name}: {f'round {number} of {repeats}' if number else 'warming up'}")
+        order = torch.randint(len(images), (count,), generator=generator)
+        times = [seconds(partial(turn, order)) for turn in (fast, plain)]
+        alone = statistics.median(seconds(loss) for _ in range(20))
+        speeds.append([count / taken for taken in times])
+        shares.append(alone * network.steps / times[0])
+    quick, slow = (statistics.median(column) for column in zip(*speeds[1:], strict=True))
+    ratios = sorted(ours / theirs for ours, theirs in speeds[1:])
+    ratio, share = statistics.median(ratios), statistics.median(shares[1:])
+    say(f"{network.name}: ratios from {ratios[0]:.2f} to {ratios[-1]:.2f}")
+    print(f"{network.name:<16}{quick:>12,.1f}{slow:>12,.1f}{ratio:>8.2f}{100 * share:>11.2f} %")
+    return ratio, share
+
+
+def loss_step() -> Callable[[], None]:
+    """Forward and backward of our loss alone, on the logits of a batch."""
+    generator = Generator().manual_seed(0)
+    logits = torch.randn(BATCH, CLASSES, generator=generator).requires_grad_()
+    target = torch.randint(CLASSES, (BATCH,), generator=generator)
+    loss = lossforge.parse(LOSS)
+
+    def step() -> None:
+        logits.grad = None
+        loss(logits, target).backward()
+
+    return step
+
+
+def measure(data_dir: Path | None, repeats: int) -> bool:
+    """Print the figures; return whether every promise is kept."""
+    loaded = load_cifar10(data_dir)
+    images = photographs() if loaded is None else loaded[0]
+    labels = torch.randint(CLASSES, (len(images),), generator=Generator().manual_seed(0))
+    check_same_evaluation(images, CIFAR10_TRANSFORM)
+    source = "photographs" if loaded is None else "CIFAR-10"
+    threads = f"threads: {torch.get_num_threads()}, torch {torch.__version__}"
+    print(f"{source}, {LOSS}, batches of {BATCH}, {threads}.\n")
+    print(f"{'images/s':<16}{'ours':>12}{'plain':>12}{'ratio':>8}{'loss share':>13}")
+    promises = {}
+    for network in NETWORKS:
+        ratio, share = compare(network, images, labels, repeats)
+        least = network.fewest_times
+        promises[f"{network.name}: {ratio:.2f} times, at least {least:g}"] = ratio >= least
+        if network.name == "cnn8":
+            text = f"{network.name}: loss {100 * share:.2f} % of a step, under {MOST_SHARE:.0%}"
+            promises[text] = share < MOST_SHARE
+    print()
+    for promise, met in promises.items():
+        print(f"{'met   ' if met else 'MISSED'}  {promise}")
+    return all(promises.values())
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data-dir", type=Path, help="folder that holds CIFAR-10")
+    parser.add_argument("--threads", type=rounds, default=1, help="of the CPU (default: 1)")
+    parser.add_argument(
+        "--repeats", type=rounds, default=25, help="rounds per network (default: %(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="7 rounds: a look, not a result")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Measure; 0 if every promise is kept, 1 if one is missed, 130 if stopped by Ctrl-C."""
+    try:
+        args = arguments()
+        torch.set_num_threads(args.threads)
+        return 0 if measure(args.data_dir, 7 if args.quick else args.repeats) else 1
+    except KeyboardInterrupt:
+        say("stopped")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""`lossforge report`: what a folder of runs says."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ..report import make_report, write_report
+
+
+def report(
+    store: Annotated[Path, typer.Argument(help="The folder that `lossforge bench` wrote.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write page, tables and figures. Without --format: STORE/report.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["terminal", "markdown", "latex", "csv"] | None,
+        typer.Option(
+            "--format",
+            help="Print the tables so, and write files only where --out says.",
+            show_default=False,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The loss that the others are compared with: CE, or else the first.",
+            show_default=False,
+        ),
+    ] = None,
+    table: Annotated[
+        Literal["last", "mean10", "selected"],
+        typer.Option(help="The last epoch, the mean of the last ten, or the selected one."),
+    ] = "last",
+) -> None:
+    """Print the tables of a folder of runs, and write a page with its tables and figures."""
+    width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+    folder = out if out or form else store / "report"
+    words = ["lossforge", "report", str(store), "--table", table]
+    words += ["--baseline", baseline] if baseline else []
+    try:
+        found = make_report(store, baseline=baseline, measure=table)
+        typer.echo(found.text(form or "terminal", width), nl=False)
+        if found.unfinished:
+            typer.echo(f"note: {found.unfinished} runs are not finished", err=True)
+        if folder:
+            page = write_report(found, folder, shlex.join([*words, "--out", str(folder)]))
+            typer.echo(f"report: {page}", err=True)
+    except (OSError, ValueError, ImportError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from None

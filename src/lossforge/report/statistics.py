@@ -1,0 +1,160 @@
+"""Is a difference more than luck: paired intervals over seeds, ranks over settings."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..benchmark.records import Measure
+from ..errors import extra
+from .results import Column, Results
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A loss minus another one in one setting, over the seeds that both have.
+
+    Args:
+        loss: The loss.
+        other: What it is compared with.
+        column: The setting.
+        n: How many pairs there are.
+        mean: Mean difference, in points of %.
+        low: Lower end of the 95 % t interval; None for fewer than two pairs.
+        high: Its upper end.
+    """
+
+    loss: str
+    other: str
+    column: Column
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+    @property
+    def verdict(self) -> str:
+        """Whether the interval lies above 0, below it, or holds it."""
+        if self.low is None or self.high is None:
+            return "unknown"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "level"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Losses compared over all settings by their ranks.
+
+    Args:
+        ranks: Mean rank of every loss, 1 is best, best first.
+        settings: Over how many settings.
+        left_out: Losses that lack a setting, and are not ranked.
+        statistic: Friedman's chi-squared; None where all ranks are tied.
+        p: Its p-value.
+        critical: Mean ranks further apart than this differ at 5 % (Nemenyi).
+    """
+
+    ranks: dict[str, float]
+    settings: int
+    left_out: list[str]
+    statistic: float | None
+    p: float | None
+    critical: float
+
+
+def differences_to(results: Results, other: str, measure: Measure = "last") -> list[Difference]:
+    """Compare every loss with a chosen one, setting by setting.
+
+    Args:
+        results: The runs.
+        other: The loss to compare with.
+        measure: Which accuracy of a run to compare.
+    """
+    if other not in results.losses:
+        raise ValueError(f"there is no loss {other!r} here, only {', '.join(results.losses)}")
+    found = [
+        _difference(results, loss, other, column, measure)
+        for column in results.columns
+        for loss in results.losses
+        if loss != other
+    ]
+    return [difference for difference in found if difference]
+
+
+def differences_to_best(results: Results, measure: Measure = "last") -> list[Difference]:
+    """Compare every loss with the best other one of the same setting.
+
+    The best is chosen by its mean among the losses with the most seeds. It is chosen after the
+    fact, which is hard on the loss that is compared with it.
+    """
+    found = []
+    for column in results.columns:
+        values = {loss: results.values(loss, column, measure) for loss in results.losses}
+        for loss in results.losses:
+            rivals = {name: list(v.values()) for name, v in values.items() if v and name != loss}
+            if rivals:
+                most = max(map(len, rivals.values()))
+                whole = [name for name, numbers in rivals.items() if len(numbers) == most]
+                best = max(whole, key=lambda name: statistics.fmean(rivals[name]))
+                found.append(_difference(results, loss, best, column, measure))
+    return [difference for difference in found if difference]
+
+
+def _difference(
+    results: Results, loss: str, other: str, column: Column, measure: Measure
+) -> Difference | None:
+    ours, theirs = (results.values(name, column, measure) for name in (loss, other))
+    pairs = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+    if not pairs:
+        return None
+    low, high = interval(pairs)
+    return Difference(loss, other, column, len(pairs), statistics.fmean(pairs), low, high)
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
+    """The 95 % t interval of a mean; none for fewer than two values."""
+    n = len(values)
+    if n < 2:
+        return None, None
+    student = extra("scipy.stats", "bench").t
+    half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * statistics.stdev(values) / n**0.5
+    return statistics.fmean(values) - half, statistics.fmean(values) + half
+
+
+def rank_losses(results: Results, measure: Measure = "last") -> Ranking | None:
+    """Friedman's test and Nemenyi's critical difference over all settings.
+
+    Returns:
+        The ranking of the losses that have every setting, or None for fewer than three of them or
+        fewer than two settings.
+    """
+    means: dict[str, list[float]] = {}
+    for loss in results.losses:
+        cells = [results.values(loss, column, measure) for column in results.columns]
+        if all(cells):
+            means[loss] = [statistics.fmean(cell.values()) for cell in cells]
+    k, n = len(means), len(results.columns)
+    if k < 3 or n < 2:
+        return None
+    stats = extra("scipy.stats", "bench")
+    rows = list(zip(*means.values(), strict=True))
+    ranks = [[float(rank) for rank in stats.rankdata([-mean for mean in row])] for row in rows]
+    mean_ranks = zip(means, map(statistics.fmean, zip(*ranks, strict=True)), strict=True)
+    tied = all(len(set(row)) == 1 for row in rows)
+    test = None if tied else stats.friedmanchisquare(*means.values())
+    return Ranking(
+        ranks=dict(sorted(mean_ranks, key=lambda item: item[1])),
+        settings=n,
+        left_out=[loss for loss in results.losses if loss not in means],
+        statistic=float(test.statistic) if test else None,
+        p=float(test.pvalue) if test else None,
+        critical=critical_difference(k, n),
+    )
+
+
+def critical_difference(losses: int, settings: int) -> float:
+    """Nemenyi's critical difference of mean ranks at 5 %."""
+    studentized = extra("scipy.stats", "bench").studentized_range
+    q = float(studentized.ppf(CONFIDENCE, losses, math.inf)) / math.sqrt(2)
+    return q * math.sqrt(losses * (losses + 1) / (6 * settings))

@@ -1,0 +1,167 @@
+"""The whole report: tables and figures as files, and the page that holds all of them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..benchmark.records import Grid, Measure, Record, paper_results, read_grids, read_records
+from . import formats, style
+from .figures import figure_groups
+from .page import Section, page
+from .results import Results
+from .sheets import Sheet, accuracy_sheet, best_sheet, difference_sheet, rank_sheet
+from .statistics import differences_to, differences_to_best, rank_losses
+from .tables import MEASURES, Table, tables
+
+USUAL = "CE"  # the loss to compare with, if it is there
+
+
+@dataclass(frozen=True)
+class Report:
+    """Tables and statistics of a store.
+
+    Args:
+        results: The runs.
+        grids: What the grids say of themselves.
+        measure: Which accuracy of a run is compared.
+        tables: The accuracies.
+        differences: Paired differences, to the chosen loss and to the best.
+        ranking: Ranks over the settings; nothing if there are too few.
+        paper: The paper's own numbers, if the runs repeat one of its tables.
+    """
+
+    results: Results
+    grids: Sequence[Grid]
+    measure: Measure
+    tables: Sequence[Table]
+    differences: Sequence[Sheet]
+    ranking: Sequence[Sheet]
+    paper: dict[str, Any] | None
+
+    @property
+    def sheets(self) -> list[Sheet]:
+        return [*map(accuracy_sheet, self.tables), *self.differences, *self.ranking]
+
+    @property
+    def unfinished(self) -> int:
+        """How many runs of the grids are still to be done."""
+        planned = {run for grid in self.grids for run in grid.runs}
+        return len(planned - {record.id for record in self.results.records})
+
+    def text(self, form: formats.Format, width: int | None = None) -> str:
+        """All tables in one of the formats; a terminal's width makes the best bold."""
+        if form == "csv":
+            return formats.table_csv(self.tables)
+        writers = {"markdown": formats.markdown, "latex": formats.latex}
+        if form == "terminal":
+            return "\n\n\n".join(formats.terminal(sheet, width) for sheet in self.sheets) + "\n"
+        if form not in writers:
+            raise ValueError(f"format must be one of {', '.join(formats.FORMATS)}, got {form!r}")
+        return "\n\n".join(writers[form](sheet) for sheet in self.sheets) + "\n"
+
+
+def make_report(store: Path, *, baseline: str | None = None, measure: Measure = "last") -> Report:
+    """Read a store and compare its losses; nothing is trained.
+
+    Args:
+        store: The folder that `lossforge bench` writes.
+        baseline: The loss that the others are compared with; CE, or else the first.
+        measure: "last", "mean10" or "selected".
+    """
+    records, grids = read_records(store), read_grids(store)
+    if not records:
+        raise FileNotFoundError(f"there is no finished run in {store}")
+    results = Results(records)
+    paper = _paper(records, grids)
+    other = baseline or (USUAL if USUAL in results.losses else results.losses[0])
+    to_other = differences_to(results, other, measure)
+    to_best = differences_to_best(results, measure)
+    ranking = rank_losses(results, measure)
+    return Report(
+        results,
+        grids,
+        measure,
+        tables(results, measure, paper),
+        [
+            *([difference_sheet(results, other, to_other)] if to_other else []),
+            *([best_sheet(results, to_best)] if to_best else []),
+        ],
+        [rank_sheet(ranking)] if ranking else [],
+        paper,
+    )
+
+
+def _paper(records: Sequence[Record], grids: Sequence[Grid]) -> dict[str, Any] | None:
+    """The paper's numbers, if the runs are of one of its tables."""
+    names = {grid.table for grid in grids if grid.table}
+    commands = (str(record.about.get("command", "")) for record in records)
+    named = (re.search(r"\bpaper/[\w-]+", command) for command in commands)
+    names |= {found[0] for found in named if found}
+    found = [results for name in sorted(names) if (results := paper_results(name))]
+    rows = [row for results in found for row in results["rows"]]
+    return {**found[0], "rows": rows} if found else None
+
+
+def write_report(report: Report, out: Path, command: str) -> Path:
+    """Write the page, the tables in every format, and the figures as SVG and PNG.
+
+    Args:
+        report: What to write.
+        out: A folder, made if need be.
+        command: The command that makes this report, for the page to tell.
+
+    Returns:
+        The page.
+    """
+    figures = out / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    endings: dict[formats.Format, str] = {
+        "terminal": "txt",
+        "markdown": "md",
+        "latex": "tex",
+        "csv": "csv",
+    }
+    for form, ending in endings.items():
+        (out / f"tables.{ending}").write_text(report.text(form), encoding="utf-8")
+    groups = figure_groups(report.results, report.measure)
+    for group in groups:
+        for panel in group.panels:
+            style.save(panel.draw(True), figures / panel.name)
+    text = page(
+        report.results,
+        _sections(report),
+        groups,
+        command=command,
+        grids=report.grids,
+        measure=report.measure,
+        source=report.paper["source"] if report.paper else "",
+    )
+    path = out / "index.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _sections(report: Report) -> list[Section]:
+    others: list[Measure] = [name for name in MEASURES if name != report.measure]
+    folded = [table for name in others for table in tables(report.results, name, report.paper)]
+    known = [t for t in folded if any(cell.n for row in t.cells for cell in row)]
+    sections = [
+        Section(
+            "results",
+            "Results",
+            "Bold: the two best of each column. A count in brackets says how many seeds there are.",
+            [accuracy_sheet(table) for table in report.tables],
+            [accuracy_sheet(table) for table in known],
+        )
+    ]
+    if report.differences:
+        text = (
+            "For one seed every loss saw the same initial weights, noisy labels and batch order, "
+            "so runs are compared in pairs. Green lies above 0, red below."
+        )
+        sections.append(Section("differences", "Differences", text, report.differences))
+    if report.ranking:
+        sections.append(Section("ranking", "Over all settings", "", report.ranking))
+    return sections

@@ -1,0 +1,218 @@
+"""Figures draw what they are given."""
+
+import dataclasses
+import statistics
+
+import numpy as np
+import pytest
+from record_fixtures import EPOCHS, NOISES, grid, record, write
+
+from lossforge.benchmark.records import read_records
+from lossforge.report import style
+from lossforge.report.ablation import ablation, balance
+from lossforge.report.bars import cost, ranks
+from lossforge.report.curves import curves
+from lossforge.report.embedding import embed, scatter
+from lossforge.report.figures import figure_groups
+from lossforge.report.results import Results
+from lossforge.report.statistics import Ranking, rank_losses
+
+
+def groups_of(records):
+    return {group.kind: group for group in figure_groups(Results(records))}
+
+
+def test_a_curve_is_the_mean_and_its_band_one_deviation():
+    seeds = [[10.0, 30.0, 50.0], [20.0, 30.0, 70.0]]
+    figure = curves({"A": seeds}, title="t", ylabel="y")
+    (axis,) = figure.axes
+    (line,) = axis.lines
+    assert line.get_xdata().tolist() == [1, 2, 3]
+    assert line.get_ydata().tolist() == [15, 30, 60]
+    (band,) = axis.collections
+    corners = band.get_paths()[0].vertices
+    assert corners[:, 1].min() == pytest.approx(15 - statistics.stdev([10, 20]))
+    assert corners[:, 1].max() == pytest.approx(60 + statistics.stdev([50, 70]))
+    assert (axis.get_title(loc="left"), axis.get_ylabel()) == ("t", "y")
+
+
+def test_one_seed_has_no_band_and_one_epoch_a_point():
+    figure = curves({"A": [[1.0, 2.0]], "B": [[3.0]]}, title="", ylabel="")
+    (axis,) = figure.axes
+    assert not axis.collections
+    assert [line.get_marker() for line in axis.lines] == ["None", "o"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["A", "B"]
+    assert not curves({"A": [[1.0]]}, title="", ylabel="", legend=False).legends
+
+
+def test_epochs_without_a_value_are_left_out():
+    (axis,) = curves({"A": [[None, 2.0, 3.0]]}, title="", ylabel="").axes
+    assert axis.lines[0].get_xdata().tolist() == [2, 3]
+
+
+def test_a_name_has_its_colour_in_every_figure():
+    names = [f"loss {i}" for i in range(25)]
+    seen = {
+        (look["color"], str(look["linestyle"])) for look in (style.look(n, names) for n in names)
+    }
+    assert len(seen) == 25
+    (axis,) = curves({"loss 3": [[1.0, 2.0]]}, title="", ylabel="", names=names).axes
+    assert axis.lines[0].get_color() == style.look("loss 3", names)["color"]
+
+
+def test_no_line_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        curves({}, title="", ylabel="")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("BEF(lam=0.9, mu=0.1)", ("BEF", 0.9, 0.1)),
+        ("BQF(alpha=12, tau=1, lam=1, mu=0, br_beta=-8)", ("BQF", 1.0, 0.0)),
+        ("BEF(lam=1e-1, mu=.9)", ("BEF", 0.1, 0.9)),
+        ("BEF()", None),
+        ("BEF(lam=0.9)", None),
+        ("GCE(q=0.7)", None),
+        ("0.5*BEF(lam=0.9, mu=0.1) + CE", None),
+    ],
+)
+def test_the_balance_is_read_from_the_expression(text, found):
+    assert balance(text) == found
+
+
+def test_the_ablation_is_in_the_order_of_the_share():
+    figure = ablation({"BEF": {(0.0, 1.0): [60.0], (2.0, 2.0): [80.0, 84.0]}}, title="t")
+    (axis,) = figure.axes
+    assert axis.lines[0].get_xdata().tolist() == [0, 0.5]
+    assert axis.lines[0].get_ydata().tolist() == [60, 82]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["0 : 1", "2 : 2"]
+
+
+def test_cost_is_the_median():
+    (axis,) = cost({"A": [1.0, 2.0, 9.0], "B": [4.0]}, title="t").axes
+    assert [bar.get_width() for bar in axis.patches] == [2, 4]
+
+
+def test_ranks_have_bars_of_the_critical_difference():
+    (axis,) = ranks(Ranking({"A": 1.2, "B": 2.8}, 5, [], 1.0, 0.5, 0.6)).axes
+    assert axis.lines[0].get_xdata().tolist() == [1.2, 2.8]
+    first, second = axis.collections[0].get_segments()
+    assert first[:, 0].tolist() == pytest.approx([0.9, 1.5])
+    assert second[:, 0].tolist() == pytest.approx([2.5, 3.1])
+
+
+def features(path, n=60):
+    source = np.random.default_rng(0)
+    labels = np.arange(n) % 3
+    centres = 20 * source.normal(size=(3, 8))
+    np.savez(path, features=centres[labels] + source.normal(size=(n, 8)), labels=labels)
+
+
+def test_an_embedding_keeps_clusters_and_is_the_same_again(tmp_path):
+    features(tmp_path / "features.npz")
+    positions, labels = embed(tmp_path / "features.npz")
+    assert positions.shape == (60, 2)
+    distances = np.linalg.norm(positions[:, None] - positions[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert (labels[distances.argmin(1)] == labels).all()
+    assert (embed(tmp_path / "features.npz")[0] == positions).all()
+    assert len(embed(tmp_path / "features.npz", most=20)[0]) == 20
+    (axis,) = scatter(positions, labels, title="t").axes
+    assert np.asarray(axis.collections[0].get_offsets()) == pytest.approx(positions)
+    assert len({tuple(colour) for colour in axis.collections[0].get_facecolors()}) == 3
+
+
+def test_the_groups_that_a_grid_allows():
+    found = groups_of(grid())
+    assert list(found) == [
+        "accuracy",
+        "noise_fit",
+        "noise_recovered",
+        "ranks",
+        "transition",
+        "cost",
+    ]
+    assert len(found["accuracy"].panels) == 3
+    # clean labels have no noise to learn or to draw
+    assert [panel.name for panel in found["noise_fit"].panels] == [
+        "noise-fit-symmetric-0.4",
+        "noise-fit-asymmetric-0.4",
+    ]
+    assert {run.spec["noise"] for run in found["noise_fit"].runs} == set(NOISES) - {"clean"}
+    assert len(found["accuracy"].runs) == 36
+    assert len(found["transition"].panels) == 2
+    figure = found["accuracy"].panels[1].draw(True)
+    results = Results(grid())
+    curve = [run.curve() for run in results.runs("GCE", results.columns[1]).values()]
+    line = figure.axes[0].lines[1]
+    assert line.get_label() == "GCE"
+    assert line.get_ydata() == pytest.approx(np.mean(curve, axis=0))
+    assert len(line.get_ydata()) == EPOCHS
+
+
+def test_of_few_losses_the_settings_are_the_lines():
+    found = groups_of(grid(("GCE", "NCE+AUL")))["accuracy"]
+    assert [panel.name for panel in found.panels] == ["accuracy-gce", "accuracy-nce-plus-aul"]
+    assert list(found.names) == [noise.replace(":", " ") for noise in NOISES]
+    assert len(found.panels[0].draw(False).axes[0].lines) == 3
+
+
+def test_a_run_that_broke_off_is_not_drawn():
+    records = grid(("CE",), ("clean",), (0, 1))
+    records[0] = dataclasses.replace(records[0], metrics=records[0].metrics[:3], failed="nan")
+    (axis,) = groups_of(records)["accuracy"].panels[0].draw(True).axes
+    assert axis.lines[0].get_ydata().tolist() == records[1].curve()
+
+
+def test_the_legend_has_the_names_that_are_drawn_in_their_colours():
+    found = groups_of([record("A", "clean", 0), *grid(("B", "C"), ("symmetric:0.4",), (0,))])
+    assert found["accuracy"].names == {"A": 0, "B": 1, "C": 2}
+    assert found["noise_fit"].names == {"B": 1, "C": 2}
+
+
+def test_balances_are_found_among_the_losses():
+    records = [
+        record(f"BEF {lam}", "clean", seed, expression=f"BEF(lam={lam}, mu={1 - lam})")
+        for seed in (0, 1)
+        for lam in (0.0, 0.5, 1.0)
+    ]
+    (panel,) = groups_of(records)["ablation"].panels
+    assert panel.draw(True).axes[0].lines[0].get_xdata().tolist() == [0, 0.5, 1]
+    assert "ablation" not in groups_of(records[:2])
+
+
+def test_features_are_drawn_where_they_were_kept(tmp_path):
+    store = write(tmp_path, grid(("CE", "BEF"), ("symmetric:0.4",), (0, 1)))
+    records = read_records(store)
+    assert "tsne" not in groups_of(records)
+    features(records[0].folder / "features.npz")
+    (panel,) = groups_of(records)["tsne"].panels
+    assert panel.label == f"t-SNE of features: {records[0].spec['loss']}, symmetric 0.4"
+
+
+def test_runs_that_know_nothing_of_time_have_no_cost():
+    records = grid(("CE",), ("clean",), (0,))
+    records[0].about.clear()
+    assert list(groups_of(records)) == ["accuracy"]
+
+
+def test_saved_files_are_the_same_again(tmp_path):
+    for name in ("one", "two"):
+        panel = groups_of(grid())["accuracy"].panels[0]
+        paths = style.save(panel.draw(True), tmp_path / f"{name}-0.4")
+        assert [path.name for path in paths] == [f"{name}-0.4.svg", f"{name}-0.4.png"]
+    assert (tmp_path / "one-0.4.svg").read_bytes() == (tmp_path / "two-0.4.svg").read_bytes()
+    assert (tmp_path / "one-0.4.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_figure_in_a_page_has_its_own_ids_and_the_pages_colours():
+    figure = ranks(rank_losses(Results(grid())))
+    text = style.inline_svg(figure, "f7", 'a "quoted" <label>')
+    assert text.startswith('<svg role="img" aria-label="a &quot;quoted&quot; &lt;label>"')
+    assert "width=" not in text[: text.index(">")]
+    assert 'id="f7-' in text
+    assert text.count('id="') == text.count('id="f7-')
+    assert style.INK not in text
+    assert "var(--muted)" in text
+    assert "DejaVu" not in text

@@ -1,0 +1,90 @@
+"""`lossforge report` as a user runs it."""
+
+import pytest
+import typer
+from record_fixtures import grid, write
+from typer.testing import CliRunner
+
+from lossforge.cli.report import report
+
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(report)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    return write(tmp_path / "runs", grid(("CE", "GCE"), ("clean", "symmetric:0.4"), (0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("form", "sign"),
+    [
+        ("terminal", "*: the two best"),
+        ("markdown", "| CE |"),
+        ("latex", "CE & "),
+        ("csv", "mean,std"),
+    ],
+)
+def test_a_format_is_printed_and_nothing_is_written(store, form, sign):
+    result = run(store, "--format", form)
+    assert result.exit_code == 0, result.output
+    assert sign in result.stdout
+    assert "\x1b" not in result.stdout
+    assert not (store / "report").exists()
+
+
+def test_without_options_the_page_is_written_into_the_store(store):
+    result = run(store)
+    assert result.exit_code == 0, result.output
+    assert str(store / "report" / "index.html") in result.stderr
+    assert f"--out {store}/report" in (store / "report" / "index.html").read_text()
+    assert run(store, "--format", "csv").exit_code == 0  # the report is no run
+
+
+def test_out_baseline_and_table(store, tmp_path):
+    result = run(
+        store, "--out", tmp_path / "o", "--format", "csv", "--baseline", "GCE", "--table", "mean10"
+    )
+    assert result.exit_code == 0, result.output
+    assert ",mean10," in result.stdout
+    text = (tmp_path / "o" / "tables.md").read_text()
+    assert "Difference to GCE" in text
+    assert "mean of the last ten epochs" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere",), "there is no folder nowhere"),
+        (("{empty}",), "no finished run"),
+        (("{store}", "--baseline", "XYZ"), "no loss 'XYZ' here, only CE, GCE"),
+        (("{store}", "--table", "best"), "'best'"),
+        (("{store}", "--format", "pdf"), "'pdf'"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_status_2(store, tmp_path, arguments, said):
+    (tmp_path / "empty").mkdir()
+    names = {"store": store, "empty": tmp_path / "empty"}
+    result = run(*(word.format(**names) for word in arguments))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_unfinished_runs_are_counted(store):
+    (store / "grid-g.json").write_text('{"name": "g", "runs": ["later", "later still"]}')
+    result = run(store, "--format", "csv")
+    assert "note: 2 runs are not finished" in result.stderr
+    assert result.stdout.startswith("data,")
+
+
+def test_a_damaged_record_is_named(store):
+    path = next(store.glob("*/record.json"))
+    path.write_text("{")
+    result = run(store)
+    assert result.exit_code == 2
+    assert str(path) in result.stderr
