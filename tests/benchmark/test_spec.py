@@ -43,6 +43,18 @@ def test_the_id_is_the_content():
     assert make_grid({**GRID, "threads": 1}).runs()[0].id == run.id
 
 
+def test_what_the_user_says_of_decay_holds():
+    run = choose.one_run("digits", "clean", "ANL-CE", settings={"l1_decay": 0.25})
+    assert (run.settings.l1_decay, run.settings.weight_decay) == (0.25, 0)
+    grid = choose.narrow(read_grid("digits"), settings={"weight_decay": 0.01})
+    assert {run.settings.weight_decay for run in grid.runs()} == {0.01}
+
+
+def test_a_whole_number_and_a_fraction_are_one_setting():
+    first, second = (make_grid({**GRID, "training": {"lr": lr}}).runs()[0].id for lr in (1, 1.0))
+    assert first == second
+
+
 def test_parts_share_what_stands_outside():
     other = {"data": "breast-cancer", "noise": ["clean"], "training": {"lr": 0.5}}
     parts = make_grid({**GRID, "part": [{}, other]}).parts

@@ -96,6 +96,8 @@ def test_presets_are_listed():
         (["train", "--model", "vgg"], "unknown model 'vgg'"),
         (["train", "--set", "epoch=3"], "unknown setting 'epoch'"),
         (["train", "--set", "lr=-1"], "lr must be positive"),
+        (["train", "--set", "epochs=abc"], "epochs must be an integer"),
+        (["train", "--set", "preset=nope"], "unknown preset 'nope'"),
         (["train", "--data", "cifar10", "--data-dir", "nowhere"], "is missing"),
         (["bench", "nowhere"], "no preset and no file 'nowhere'"),
         (["bench", "digits", "--losses", "CE,NOPE"], "NOPE"),
@@ -117,10 +119,24 @@ def test_a_mistake_is_one_line_and_status_2(words, message, tmp_path, monkeypatc
 
 def test_a_bad_file_is_refused(tmp_path):
     path = tmp_path / "grid.toml"
-    path.write_text('name = "mine"\ndata = "digits"\nmodle = "mlp"\n')
-    result = run("bench", path)
-    assert result.exit_code == 2
-    assert result.stderr.count("\n") == 1
+    good = 'name = "mine"\ndata = "digits"\nmodel = "mlp"\nnoise = ["clean"]\nlosses = ["CE"]\n'
+    for line, message in (
+        ('modle = "mlp"', "modle: Extra inputs"),
+        ("part = 3", "part must be tables"),
+        ("[training]\nepoch = 3", "epoch"),
+        ('[training]\nepochs = "3"', "epochs must be an integer"),
+        ("subset = 1001", "subset must be a multiple"),
+        ("model_options = {depth = 3}", "depth"),
+        ('preset = "nope"', "unknown preset 'nope'"),
+        ("seeds = [0, 0]", "seeds must be one or more, each once"),
+        ("seeds = [-1]", "seeds must be 0 or more"),
+    ):
+        path.write_text(good + line)
+        result = run("bench", path, "--store", tmp_path / "store")
+        assert result.exit_code == 2, line
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize("verb", ["train", "bench", "run", "report"])

@@ -14,6 +14,7 @@ from lossforge.report.bars import cost, ranks
 from lossforge.report.curves import curves
 from lossforge.report.embedding import embed, scatter
 from lossforge.report.figures import figure_groups
+from lossforge.report.group import Group, Panel, distinct, stem
 from lossforge.report.results import Results
 from lossforge.report.statistics import Ranking, rank_losses
 
@@ -102,11 +103,11 @@ def test_ranks_have_bars_of_the_critical_difference():
     assert second[:, 0].tolist() == pytest.approx([2.5, 3.1])
 
 
-def features(path, n=60):
+def features(path, n=60, scale=1.0):
     source = np.random.default_rng(0)
     labels = np.arange(n) % 3
-    centres = 20 * source.normal(size=(3, 8))
-    np.savez(path, features=centres[labels] + source.normal(size=(n, 8)), labels=labels)
+    values = 20 * source.normal(size=(3, 8))[labels] + source.normal(size=(n, 8))
+    np.savez(path, features=scale * values, labels=labels)
 
 
 def test_an_embedding_keeps_clusters_and_is_the_same_again(tmp_path):
@@ -121,6 +122,26 @@ def test_an_embedding_keeps_clusters_and_is_the_same_again(tmp_path):
     (axis,) = scatter(positions, labels, title="t").axes
     assert np.asarray(axis.collections[0].get_offsets()) == pytest.approx(positions)
     assert len({tuple(colour) for colour in axis.collections[0].get_facecolors()}) == 3
+
+
+def test_huge_and_tiny_features_are_embedded(tmp_path):
+    features(tmp_path / "features.npz")
+    with np.load(tmp_path / "features.npz") as arrays:
+        plain, labels = arrays["features"], arrays["labels"]
+    for scale in (1e30, 1e-30):
+        np.savez(tmp_path / "scaled.npz", features=np.float32(scale * plain), labels=labels)
+        positions, _ = embed(tmp_path / "scaled.npz")
+        assert np.isfinite(positions).all()
+        assert positions.std() > 1
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(np.nan, "finite"), (np.inf, "finite"), (0.1, "the same for all")]
+)
+def test_features_that_cannot_be_embedded_are_refused(tmp_path, value, said):
+    np.savez(tmp_path / "features.npz", features=np.full((60, 8), value), labels=np.arange(60))
+    with pytest.raises(ValueError, match=said):
+        embed(tmp_path / "features.npz")
 
 
 def test_the_groups_that_a_grid_allows():
@@ -189,6 +210,49 @@ def test_features_are_drawn_where_they_were_kept(tmp_path):
     features(records[0].folder / "features.npz")
     (panel,) = groups_of(records)["tsne"].panels
     assert panel.label == f"t-SNE of features: {records[0].spec['loss']}, symmetric 0.4"
+
+
+def test_a_run_that_diverged_makes_room_for_the_next_seed_and_is_noted(tmp_path):
+    records = grid(("CE", "GCE"), ("symmetric:0.4",), (0, 1, 2), keep_features=True)
+    records[0] = dataclasses.replace(records[0], failed="the loss is nan in epoch 3")
+    records = read_records(write(tmp_path, records, name="g"))
+    for one in records:
+        broken = one.spec["loss"] == "GCE" or one.spec["seed"] == 1
+        features(one.folder / "features.npz", scale=np.nan if broken else 1.0)
+    group = groups_of(records)["tsne"]
+    assert [panel.name for panel in group.panels] == ["tsne-ce-symmetric-0.4"]
+    assert [(run.spec["loss"], run.spec["seed"]) for run in group.runs] == [("CE", 2)]
+    missing = "features must be finite, got NaN or infinity"
+    assert group.notes == [
+        "Not drawn: CE, symmetric 0.4, seed 0 broke off: the loss is nan in epoch 3",
+        f"Not drawn: CE, symmetric 0.4, seed 1: {missing}",
+        *(f"Not drawn: GCE, symmetric 0.4, seed {seed}: {missing}" for seed in (0, 1, 2)),
+    ]
+
+
+def test_settings_of_one_noise_have_heatmaps_of_their_own():
+    records = [
+        *grid(("CE",), ("symmetric:0.4",), (0,), tests=("a", "b")),
+        *grid(("CE",), ("symmetric:0.4",), (0,), tests=("a", "b"), subset=500),
+    ]
+    assert [panel.name for panel in groups_of(records)["transition"].panels] == [
+        "transition-symmetric-0.4-subset-none",
+        "transition-symmetric-0.4-subset-500",
+    ]
+
+
+def test_labels_that_make_one_name_have_files_of_their_own():
+    def panels(*names):
+        return [Panel(name, name, lambda legend: None) for name in names]
+
+    labels = ("BEF(alpha=8)", "BEF(alpha=-8)", f"{'x' * 300}1", f"{'x' * 300}2")
+    made = [Group("a", "", "", panels(*(stem("a", label) for label in labels)), [])]
+    made += [Group("b", "", "", panels("b", "b", "b-2"), [])]
+    first, second = ([panel.name for panel in group.panels] for group in distinct(made))
+    assert first[:2] == ["a-bef-alpha-8", "a-bef-alpha-8-2"]
+    assert len(set(first)) == 4
+    assert max(map(len, first)) < 200
+    assert second == ["b", "b-3", "b-2"]
 
 
 def test_runs_that_know_nothing_of_time_have_no_cost():

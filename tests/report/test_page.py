@@ -3,6 +3,7 @@
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from record_fixtures import grid, write
 
@@ -137,6 +138,35 @@ def test_the_papers_numbers_stand_beside_where_the_grid_is_a_table_of_it(tmp_pat
     text = make_page(tmp_path, records, name="paper/cifar10", table="cifar10")
     assert '<span class="aside">paper 58.07 ± 0.19</span>' in text
     assert "Not measured with lossforge" in text
+
+
+def test_the_papers_numbers_are_not_guessed_from_commands(tmp_path):
+    records = grid(("CE",), ("symmetric:0.4",), (0,), data="cifar10")
+    records[0].about["command"] = "lossforge train --set 'weights=\"paper/cifar10\"'"
+    assert make_report(write(tmp_path, records, name="mine")).paper is None
+
+
+def test_features_of_runs_that_diverged_are_noted_instead_of_drawn(tmp_path):
+    records = grid(("CE",), ("clean",), (0,))
+    folder = write(tmp_path / "store", records) / records[0].id
+    np.savez(folder / "features.npz", features=np.full((9, 2), np.nan), labels=np.arange(9))
+    path = write_report(make_report(folder.parent), tmp_path / "out", "lossforge report runs")
+    text = path.read_text(encoding="utf-8")
+    Checker(text)
+    (section,) = re.findall(r'<section id="tsne".*?</section>', text, re.S)
+    assert "Not drawn: CE, clean, seed 0: features must be finite" in section
+    assert "<svg" not in section
+    assert "How it was made" not in section
+
+
+def test_every_panel_has_files_of_its_own(tmp_path):
+    records = [
+        *grid(("CE", "GCE", "BEF"), ("symmetric:0.4",), (0,)),
+        *grid(("CE", "GCE", "BEF"), ("symmetric:0.4",), (0,), subset=500),
+    ]
+    text = make_page(tmp_path, records)
+    files = list((tmp_path / "out" / "figures").glob("*.svg"))
+    assert len(files) == text.count('<div class="panel">')
 
 
 def test_the_smallest_store_has_a_page(tmp_path):

@@ -142,3 +142,8 @@ def test_the_sheets_count_where_a_loss_is_not_worse():
     sheet = difference_sheet(results, "CE", statistics.differences_to(results, "CE"))
     assert list(sheet.names) == ["GCE", "JAL-CE", "BEF"]
     assert sheet.notes[0] == "n = 3 pairs"
+
+
+def test_no_difference_makes_an_empty_sheet():
+    for sheet in (difference_sheet(Results(grid()), "CE", []), best_sheet(Results(grid()), [])):
+        assert (list(sheet.names), list(sheet.rows), list(sheet.notes)) == ([], [], [])

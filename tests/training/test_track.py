@@ -1,6 +1,8 @@
 """Metrics reach the file, TensorBoard and trackers."""
 
+import errno
 import json
+from pathlib import Path
 
 import pytest
 from training_problems import mlp, plain_samples, run, two_moons
@@ -31,6 +33,38 @@ def test_the_file_has_a_line_for_each_epoch_also_of_a_continued_run(tmp_path):
     follow(MetricsFile(path), state=states[0])
     assert path.read_text() == lines
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_names_the_file_and_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "metrics.jsonl"
+    state = follow(MetricsFile(path))
+    before = path.read_text()
+
+    def full(draft, lines, **_):
+        draft.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")  # as write() says it, with no name
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="cannot write: No space left") as caught:
+        MetricsFile(path)(state)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
+    assert path.read_text() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_gone_names_the_file(tmp_path):
+    path = tmp_path / "gone" / "metrics.jsonl"
+    with pytest.raises(FileNotFoundError, match="cannot write") as caught:
+        follow(MetricsFile(path))
+    assert caught.value.filename == str(path)
+
+
+def test_no_two_drafts_share_a_name(tmp_path, monkeypatch):
+    drafts, replace = [], Path.replace
+    monkeypatch.setattr(Path, "replace", lambda old, new: (drafts.append(old), replace(old, new)))
+    follow(MetricsFile(tmp_path / "metrics.jsonl"))
+    assert len(set(drafts)) == SETTINGS.epochs
+    assert {draft.suffix for draft in drafts} == {".new"}  # by which a store knows what is left
 
 
 def test_a_tracker_receives_flat_numbers():

@@ -47,6 +47,8 @@ def change(table: dict[str, Any], settings: dict[str, Any], allowed: set[str]) -
         raise SpecError(f"unknown setting {unknown[0]!r}, known: {known}")
     training = {key: value for key, value in settings.items() if key in SETTINGS}
     own = {key: value for key, value in settings.items() if key not in SETTINGS}
+    if training.keys() & {"l1_decay", "weight_decay"}:
+        own["published_decay"] = False  # what the user says holds for every loss
     return {**table, **own, "training": {**table["training"], **training}}
 
 
@@ -62,7 +64,7 @@ def one_run(
     if settings:
         table["protocol"] = "own"
     allowed = set(RunSpec.model_fields) - {"loss", "expression", "seed", "noise", "training"}
-    table = change(table, settings, allowed | {"preset"})
+    table = change(table, settings, allowed | {"preset", "published_decay"})
     table |= {"noise": [noise], "losses": [loss], "seeds": [seed]}
     (run,) = make_grid({"name": "train", **table}).runs()
     return run

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from .files import file_system_time
+
 HEARTBEAT = 5.0
 STALE = 60.0  # a claim whose heart has not beaten this long is dead, whatever machine it was on
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
@@ -52,7 +54,10 @@ def claimed(path: Path, *, heartbeat: float = HEARTBEAT, stale: float = STALE) -
 def is_alive(path: Path, *, stale: float = STALE) -> bool:
     """Whether somebody works under this claim."""
     number = _highest(path)
-    return number > 0 and not _is_dead(_numbered(path, number), stale, time.time())
+    if not number:
+        return False
+    now = file_system_time(path.parent)
+    return not _is_dead(_numbered(path, number), stale, time.time() if now is None else now)
 
 
 def _take(path: Path, stale: float) -> Path | None:

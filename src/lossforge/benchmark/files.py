@@ -1,6 +1,8 @@
 """Writing files so that a crash at any moment leaves the old content or the new, whole."""
 
+import errno
 import os
+import tempfile
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -34,5 +36,17 @@ def _flush_folder(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems cannot
+            raise
     finally:
         os.close(handle)
+
+
+def file_system_time(folder: Path) -> float | None:
+    """The time by the clock that dates the files of a folder, which may be another machine's."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            return os.fstat(stream.fileno()).st_mtime
+    except OSError:
+        return None  # a folder that may not be written

@@ -16,6 +16,7 @@ from torch import nn
 from .. import __version__
 from ..data import Dataset
 from ..noise import confusion_counts, noise_rate
+from ..training.distributed import world
 from .spec import RunSpec
 
 DRAWN_CLASSES = 100  # of more classes a matrix is neither kept nor drawn
@@ -68,6 +69,7 @@ def describe(spec: RunSpec, device: str, started: float, ticks: Sequence[float])
         "clean_tree": clean,
         "host": socket.gethostname(),
         "device": _device_name(device),
+        "processes": world()[1],
         "command": spec.command(),
     }
 

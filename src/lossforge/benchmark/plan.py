@@ -1,5 +1,6 @@
 """What a store is to hold, and how long that will take."""
 
+import hashlib
 import json
 from collections.abc import Sequence
 from datetime import timedelta
@@ -21,8 +22,11 @@ def save_grid(store: Path, grid: GridSpec, runs: Sequence[RunSpec]) -> None:
         "figure": grid.figure,
         "runs": [run.id for run in runs],
     }
-    path = store / f"grid-{grid.name.replace('/', '-')}.json"
-    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+    text = json.dumps(content, indent=1) + "\n"
+    # another selection of the same grid is another file, and both are wanted
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    path = store / f"grid-{grid.name.replace('/', '-')}-{digest}.json"
+    write_atomically(path, text.encode())
 
 
 def estimate(store: Path, runs: Sequence[RunSpec], workers: int) -> timedelta | None:

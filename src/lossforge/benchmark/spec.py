@@ -3,12 +3,13 @@
 import hashlib
 import json
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..catalog import find, make, parse, select, settings
+from ..catalog.presets import PRESETS
 from ..data import names as data_names
 from ..errors import SpecError
 from ..loss import Loss
@@ -91,7 +92,13 @@ class LossSpec(Frozen):
 
 
 class PartSpec(Frozen):
-    """A grid on one data set: losses x noise x seeds."""
+    """A grid on one data set: losses x noise x seeds.
+
+    Args:
+        preset: Losses named without parameters take the settings published for this data set.
+        published_decay: Whether they also take the decay they were published with.
+        losses: Rows, by the name of a loss or with a name of their own.
+    """
 
     data: str
     data_options: dict[str, Any] = Field(default_factory=dict)
@@ -100,6 +107,7 @@ class PartSpec(Frozen):
     model_options: dict[str, Any] = Field(default_factory=dict)
     weights: str | None = None
     preset: str | None = None
+    published_decay: bool = True
     noise: list[str]
     losses: list[str | LossSpec]
     seeds: list[int] = Field(default_factory=lambda: [0, 1, 2])
@@ -111,13 +119,26 @@ class PartSpec(Frozen):
 
     def runs(self) -> list[RunSpec]:
         """All runs, seed by seed, so that an unfinished grid has whole tables of fewer seeds."""
-        shared = self.model_dump(exclude={"preset", "noise", "losses", "seeds", "training"})
+        self._check()
+        shared = self.model_dump(
+            exclude={"preset", "published_decay", "noise", "losses", "seeds", "training"}
+        )
         cells = [(noise, *self._resolve(row, noise)) for noise in self.noise for row in self.losses]
         return [
             RunSpec(**shared, noise=noise, loss=name, expression=text, seed=seed, training=training)
             for seed in self.seeds
             for noise, name, text, training in cells
         ]
+
+    def _check(self) -> None:
+        if self.preset is not None and self.preset not in PRESETS:
+            raise SpecError(f"unknown preset {self.preset!r}, known: {', '.join(PRESETS)}")
+        rows = [row if isinstance(row, str) else row.name for row in self.losses]
+        for name, values in (("losses", rows), ("noise", self.noise), ("seeds", self.seeds)):
+            if not values or len(set(values)) < len(values):
+                raise SpecError(f"{name} must be one or more, each once, got {values}")
+        if min(self.seeds) < 0:
+            raise SpecError(f"seeds must be 0 or more, got {min(self.seeds)}")
 
     def _resolve(self, row: str | LossSpec, noise: str) -> tuple[str, str, dict[str, Any]]:
         """Name, expression and training settings of a row under a noise."""
@@ -127,11 +148,26 @@ class PartSpec(Frozen):
         training = dict(self.training)
         if self.preset is not None and _has_preset(text, self.preset):
             loss, l1_decay = _published(text, self.preset, noise)
-            if l1_decay is not None:  # the protocol of these losses puts it in the place of L2
+            if (
+                l1_decay is not None and self.published_decay
+            ):  # the protocol of these losses puts it in the place of L2
                 training |= {"l1_decay": l1_decay, "weight_decay": 0.0}
         else:
             loss = parse(text)
-        return row.name, str(loss), asdict(Settings(**training))
+        return row.name, str(loss), canonical(training)
+
+
+def canonical(training: dict[str, Any]) -> dict[str, Any]:
+    """Every setting of training written out, so that 1 and 1.0 are the same run."""
+    try:
+        settings = Settings(**training)
+    except (TypeError, ValueError) as error:
+        raise SpecError(f"training: {error}") from None
+    numbers = {field.name for field in fields(Settings) if field.type in (float, float | None)}
+    return {
+        name: float(value) if name in numbers and value is not None else value
+        for name, value in asdict(settings).items()
+    }
 
 
 def _has_preset(name: str, preset: str) -> bool:
@@ -169,7 +205,4 @@ def check(spec: RunSpec) -> None:
         value = getattr(spec, name)
         if value is not None and value < 1:
             raise SpecError(f"{name} must be 1 or more, got {value}")
-    try:
-        _ = spec.settings
-    except (TypeError, ValueError) as error:
-        raise SpecError(f"training: {error}") from None
+    canonical(spec.training)

@@ -3,7 +3,6 @@
 import hashlib
 import io
 import json
-import time
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from ..errors import SpecError
 from .claim import STALE, claimed, is_alive
-from .files import write_atomically
+from .files import file_system_time, write_atomically
 from .spec import RunSpec
 
 KEPT = 2  # checkpoints: should the newest be damaged, the one before serves
@@ -71,7 +70,10 @@ class RunFolder:
     def load_checkpoint(self) -> bytes | None:
         """The newest state that is whole, if there is one."""
         for path in self._checkpoints():
-            content = path.read_bytes()
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                continue  # somebody who was taken for dead tidied up
             if hashlib.sha256(content[32:]).digest() == content[:32]:
                 return content[32:]
             warnings.warn(f"{path} is damaged and left aside", stacklevel=2)
@@ -94,9 +96,11 @@ class RunFolder:
         if self.finished:
             for needless in [*self._checkpoints(), *self.path.glob("claim.*")]:
                 needless.unlink(missing_ok=True)
-        for draft in [*self.path.glob(".*"), *self.path.glob("*.new")]:
+        drafts = [*self.path.glob(".*"), *self.path.glob("*.new")]
+        now = file_system_time(self.path) if drafts else None
+        for draft in drafts:
             with suppress(OSError):  # a file system that is read-only by now
-                if time.time() - draft.stat().st_mtime > STALE:  # nobody writes at it any more
+                if now is not None and now - draft.stat().st_mtime > STALE:  # nobody writes it
                     draft.unlink()
 
     def _checkpoints(self) -> list[Path]:

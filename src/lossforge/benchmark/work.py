@@ -104,7 +104,7 @@ def _work(
     except Diverged as error:
         failed, metrics = str(error), error.metrics
     if leads:
-        if spec.keep_features:
+        if spec.keep_features and failed is None:
             test = next(iter(tests.values()))
             folder.save_features(features(model, test), test.labels)
         folder.finish(

@@ -14,6 +14,8 @@ from ..benchmark import GridSpec, RunSpec, choose, execute, presets, read_grid, 
 from ..benchmark.executors import run_all
 from ..benchmark.executors.local import processors
 from ..benchmark.plan import estimate, save_grid
+from ..benchmark.prepare import prepare_data, prepare_model
+from ..benchmark.records import read_records
 from .options import Changes, DataDir, one_line_errors
 
 
@@ -75,11 +77,16 @@ def bench(
         )
         runs = grid.runs()
         place = store or Path("runs") / grid.name
+        if changes and store is None:  # another protocol does not belong in the same tables
+            place = place.with_name(f"{place.name}-{runs[0].id[:6]}")
         at_once = workers or processors()
         if dry_run:
             typer.echo(_plan(grid, place, runs, at_once))
             return
         choose.check_data(runs, data_dir)
+        for part in grid.parts:  # what only shows when it is put together shows now
+            first = part.runs()[0]
+            prepare_model(first, prepare_data(first, data_dir))
         save_grid(place, grid, runs)
         with _progress(grid.name, place, runs, at_once) as show:
             run_all(
@@ -95,6 +102,9 @@ def bench(
             )
         if executor == "print":
             return
+        diverged = sum(record.failed is not None for record in read_records(place))
+        if diverged:
+            typer.echo(f"{diverged} runs diverged; the report names them", err=True)
         typer.echo(place)
         typer.echo(f"`lossforge report {place}` makes tables and figures of it", err=True)
 
@@ -115,13 +125,17 @@ def _progress(
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(name, total=len(runs), rest="")
+        task, told = bar.add_task(name, total=len(runs), rest=""), [0]
 
         def show(found: Mapping[str, str]) -> None:
             counts = Counter(found.values())
             left = estimate(store, runs, workers)
-            rest = f"{counts['running']} running" + (f", about {left} left" if left else "")
+            rest = f"{counts['running']} running" + ("" if left is None else f", about {left} left")
             bar.update(task, completed=counts["finished"], rest=rest)
+            tenth = 10 * counts["finished"] // len(runs)
+            if not console.is_terminal and tenth > told[0]:
+                told[0] = tenth
+                typer.echo(f"{name}: {counts['finished']} of {len(runs)} runs, {rest}", err=True)
 
         yield show
 
@@ -167,5 +181,6 @@ def _plan(grid: GridSpec, store: Path, runs: list[RunSpec], workers: int) -> str
             f"seeds   {', '.join(map(str, part.seeds))}",
         ]
     left = estimate(store, runs, workers)
-    lines.append(f"time    about {left} left" if left else "time    known after the first runs")
+    known = "known after the first runs" if left is None else f"about {left} left"
+    lines.append(f"time    {known}")
     return "\n".join(lines)

@@ -1,5 +1,7 @@
 """Options that several verbs share, and how a mistake ends."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,9 +32,13 @@ def one_line_errors() -> Iterator[None]:
     """What a user can mend is said in one line, with status 2; Ctrl-C ends with 130."""
     try:
         yield
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command continues where this one stopped", err=True)
+    except KeyboardInterrupt as error:
+        said = str(error) or "interrupted; the same command continues where this one stopped"
+        typer.echo(said, err=True)
         raise typer.Exit(130) from None
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
+    except BrokenPipeError:
+        # whoever read our output has enough of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, TypeError, ValueError, ImportError, RuntimeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None

@@ -65,11 +65,16 @@ def train(
                     events(state)
 
             outcome = execute(store, spec, data_dir=data_dir, device=place, on_epoch=report)
+            if events is not None:
+                events.close()
         if outcome == "busy":
             raise ValueError(f"another process is at this run; {folder.path} shows how far it is")
         if world()[0] == 0:
-            typer.echo(summary(read_record(folder.path)))
+            record = read_record(folder.path)
+            typer.echo(summary(record))
             typer.echo(f"run        {folder.path}")
+            if record.failed:
+                raise typer.Exit(1)
 
 
 @contextmanager

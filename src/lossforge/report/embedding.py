@@ -18,12 +18,15 @@ def embed(path: Path, most: int = MOST) -> tuple[Any, Any]:
 
     Returns:
         Positions of shape (N, 2), and the N labels.
+
+    Raises:
+        ValueError: If the features are not finite, or all the same, as of a network that diverged.
     """
     numpy = extra("numpy", "bench")
     with numpy.load(path) as arrays:
         features, labels = arrays["features"], arrays["labels"]
     chosen = numpy.unique(numpy.linspace(0, len(features) - 1, min(most, len(features)), dtype=int))
-    features = features[chosen].reshape(len(chosen), -1).astype("float32")
+    features = _scaled(features[chosen].reshape(len(chosen), -1))
     method = extra("sklearn.manifold", "bench").TSNE(
         init="pca" if features.shape[1] >= 2 else "random",
         perplexity=min(30.0, max(1.0, (len(chosen) - 1) / 3)),
@@ -32,6 +35,19 @@ def embed(path: Path, most: int = MOST) -> tuple[Any, Any]:
     # one thread: sums come out the same everywhere, and no core is fought for
     with extra("threadpoolctl", "bench").threadpool_limits(1):
         return method.fit_transform(features), labels[chosen]
+
+
+def _scaled(features: Any) -> Any:
+    """Features at most 1 away from the first, for t-SNE asks only how distances compare."""
+    numpy = extra("numpy", "bench")
+    features = features.astype("float64")  # in which squares of huge float32 are finite
+    if not numpy.isfinite(features).all():
+        raise ValueError("features must be finite, got NaN or infinity")
+    features = features - features[0]
+    largest = numpy.abs(features).max()
+    if largest == 0:  # t-SNE would divide by their deviation, and crash the process
+        raise ValueError("features must differ between samples, got the same for all")
+    return (features / largest).astype("float32")
 
 
 def scatter(positions: Any, labels: Any, *, title: str) -> Any:

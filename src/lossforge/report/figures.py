@@ -9,10 +9,10 @@ from ..benchmark.records import Measure, Record
 from .ablation import ablation, balance
 from .bars import cost, ranks
 from .embedding import embed, scatter
-from .group import Group, Panel, full_label, stem
+from .group import Group, Panel, distinct, full_label, setting_label, stem
 from .heatmaps import transition_heatmaps
 from .progress import curve_group
-from .results import Results, noise_label
+from .results import Results
 from .statistics import rank_losses
 from .style import style
 
@@ -44,7 +44,7 @@ def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
         _embeddings(results),
         _costs(results),
     ]
-    return [group for group in found if group.panels]
+    return distinct([group for group in found if group.panels or group.notes])
 
 
 def _ablation(results: Results, measure: Measure) -> Group:
@@ -85,9 +85,7 @@ def _heatmaps(results: Results) -> Group:
         cells = [run for loss in results.losses for run in results.runs(loss, column).values()]
         run = next((run for run in cells if run.transition and run.noise_rate), None)
         if run:
-            label = noise_label(column.noise)
-            if len(results.data) > 1:
-                label = f"{column.data}, {label}"
+            label = setting_label(results, column)
             draw = partial(_draw_heatmap, run.transition, label)
             panels.append(Panel(stem("transition", label), f"Transition matrix: {label}", draw))
             runs.append(run)
@@ -102,21 +100,38 @@ def _draw_heatmap(counts: Any, label: str, legend: bool) -> Any:
 
 
 def _embeddings(results: Results) -> Group:
-    panels, runs = [], []
+    panels, runs, notes = [], [], []
     for column in {column.key: column for column in results.columns}.values():
         for loss in results.losses:
-            cell = sorted(results.runs(loss, column).items())
-            kept = [r for _, r in cell if r.folder and (r.folder / "features.npz").exists()]
-            if kept and kept[0].folder:
-                label = f"{loss}, {full_label(results, column)}"
-                draw = partial(_draw_embedding, embed(kept[0].folder / "features.npz"), label)
+            label = f"{loss}, {setting_label(results, column)}"
+            run, points, refused = _first_embedding(results.runs(loss, column))
+            notes += [f"Not drawn: {label}, {reason}" for reason in refused]
+            if run:
+                draw = partial(_draw_embedding, points, label)
                 panels.append(Panel(stem("tsne", label), f"t-SNE of features: {label}", draw))
-                runs.append(kept[0])
+                runs.append(run)
     caption = (
         "t-SNE of the features of test samples, coloured by their true class; one seed. "
         "Distances between clusters mean little in such pictures."
     )
-    return Group("tsne", "Learnt features", caption, panels, runs)
+    return Group("tsne", "Learnt features", caption, panels, runs, notes=notes)
+
+
+def _first_embedding(cell: dict[int, Record]) -> tuple[Record | None, Any, list[str]]:
+    """The first run by seed whose features can be drawn, their places, and why not those before."""
+    refused = []
+    for seed, run in sorted(cell.items()):
+        path = run.folder / "features.npz" if run.folder else None
+        kept = path is not None and path.exists()
+        if run.failed:  # features that were asked for are missing, or mean nothing
+            asked = kept or run.spec.get("keep_features")
+            refused += [f"seed {seed} broke off: {run.failed}"] if asked else []
+        elif path is not None and kept:
+            try:
+                return run, embed(path), refused
+            except ValueError as error:
+                refused.append(f"seed {seed}: {error}")
+    return None, None, refused
 
 
 def _draw_embedding(points: tuple[Any, Any], label: str, legend: bool) -> Any:

@@ -103,6 +103,7 @@ def _figure(group: Group, place: int, markup: Any) -> dict[str, Any]:
         "id": group.kind,
         "title": group.title,
         "caption": group.caption,
+        "notes": group.notes,
         "panels": panels,
         "legend": legend,
         "commands": list(dict.fromkeys(commands)),

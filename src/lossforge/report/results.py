@@ -23,6 +23,7 @@ class Column:
         noise: As in the spec, e.g. "symmetric:0.4".
         test: Name of the test set.
         label: What tells it from the other columns of its data set.
+        setting: The same whatever the test: what tells its setting from the others.
     """
 
     key: str
@@ -30,6 +31,7 @@ class Column:
     noise: str
     test: str
     label: str
+    setting: str
 
 
 class Results:
@@ -125,8 +127,9 @@ def _columns(records: list[Record]) -> list[Column]:
     for key in keys:
         spec, tests = first[key].spec, first[key].tests or ["test"]
         for test in tests:
-            words = [noise_label(spec["noise"]), *details[key], *([test] if len(tests) > 1 else [])]
-            columns.append(Column(key, spec["data"], spec["noise"], test, ", ".join(words)))
+            setting = ", ".join([noise_label(spec["noise"]), *details[key]])
+            label = f"{setting}, {test}" if len(tests) > 1 else setting
+            columns.append(Column(key, spec["data"], spec["noise"], test, label, setting))
     return columns
 
 

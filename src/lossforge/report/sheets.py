@@ -108,11 +108,17 @@ def _differences(
     pairs = sorted({one.n for one in found.values()})
     several = len(results.data) > 1
     head = [f"{c.data}: {c.label}" if several else c.label for c in results.columns]
+    return Sheet(title, ["loss", "not worse", *head], names, rows, _pair_notes(pairs))
+
+
+def _pair_notes(pairs: Sequence[int]) -> list[str]:
+    """What to say of the numbers of pairs, from the fewest to the most."""
+    if not pairs:
+        return []
     notes = [f"n = {' to '.join(str(n) for n in dict.fromkeys((pairs[0], pairs[-1])))} pairs"]
     if pairs[0] < 2:
         notes.append("one pair has no interval")
-    notes.append("not worse: the interval holds 0 or lies above it")
-    return Sheet(title, ["loss", "not worse", *head], names, rows, notes if pairs else ())
+    return [*notes, "not worse: the interval holds 0 or lies above it"]
 
 
 def _difference(difference: Difference, aside: str) -> Entry:

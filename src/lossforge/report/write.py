@@ -1,12 +1,11 @@
 """The whole report: tables and figures as files, and the page that holds all of them."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..benchmark.records import Grid, Measure, Record, paper_results, read_grids, read_records
+from ..benchmark.records import Grid, Measure, paper_results, read_grids, read_records
 from . import formats, style
 from .figures import figure_groups
 from .page import Section, page
@@ -74,7 +73,7 @@ def make_report(store: Path, *, baseline: str | None = None, measure: Measure = 
     if not records:
         raise FileNotFoundError(f"there is no finished run in {store}")
     results = Results(records)
-    paper = _paper(records, grids)
+    paper = _paper(grids)
     other = baseline or (USUAL if USUAL in results.losses else results.losses[0])
     to_other = differences_to(results, other, measure)
     to_best = differences_to_best(results, measure)
@@ -93,12 +92,9 @@ def make_report(store: Path, *, baseline: str | None = None, measure: Measure = 
     )
 
 
-def _paper(records: Sequence[Record], grids: Sequence[Grid]) -> dict[str, Any] | None:
-    """The paper's numbers, if the runs are of one of its tables."""
+def _paper(grids: Sequence[Grid]) -> dict[str, Any] | None:
+    """The paper's numbers, if a grid repeats one of its tables."""
     names = {grid.table for grid in grids if grid.table}
-    commands = (str(record.about.get("command", "")) for record in records)
-    named = (re.search(r"\bpaper/[\w-]+", command) for command in commands)
-    names |= {found[0] for found in named if found}
     found = [results for name in sorted(names) if (results := paper_results(name))]
     rows = [row for results in found for row in results["rows"]]
     return {**found[0], "rows": rows} if found else None

@@ -2,7 +2,9 @@
 
 import json
 import os
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +18,8 @@ class MetricsFile:
     """Keeps a file with one line of JSON for each epoch done.
 
     The file is replaced as a whole, so it always has what the state has, no half line and no epoch
-    twice, wherever a run was interrupted and continued.
+    twice, wherever a run was interrupted and continued. A failure, such as a full disk, names the
+    file and leaves what was there.
 
     Args:
         path: The file, such as `metrics.jsonl`.
@@ -26,12 +29,16 @@ class MetricsFile:
 
     def __call__(self, state: State) -> None:
         lines = "".join(json.dumps(row) + "\n" for row in state.metrics)
-        fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
+        fresh = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.new")
         try:
             fresh.write_text(lines, encoding="utf-8")
             fresh.replace(self.path)
+        except OSError as error:
+            reason = f"cannot write: {os.strerror(error.errno or 0)}"
+            raise OSError(error.errno, reason, str(self.path)) from error
         finally:
-            fresh.unlink(missing_ok=True)
+            with suppress(OSError):  # a read-only file system refuses even to remove nothing
+                fresh.unlink()
 
 
 class SupportsLog(Protocol):
