@@ -30,7 +30,7 @@ def plain(path) -> str:
     name = Path(path).name
     if draft := DRAFT.match(name):
         return f"draft of {draft['name']}"
-    return re.sub(r"\d+\.new$", "new", re.sub(r"^claim\.\d+$", "claim", name))
+    return re.sub(r"^claim\.\d+$", "claim", name)
 
 
 class Points:

@@ -21,7 +21,7 @@ def check(store, undisturbed) -> None:
     assert {path.name for path in store.iterdir()} == set(undisturbed)
     for folder in store.iterdir():
         for name in {path.name for path in folder.iterdir()} - KEPT:
-            assert name.startswith(".") or name.endswith(".new"), f"{folder.name}/{name}"
+            assert name.startswith("."), f"{folder.name}/{name}"
         assert json.loads((folder / "about.json").read_text())["command"]
 
 

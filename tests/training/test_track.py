@@ -64,7 +64,9 @@ def test_no_two_drafts_share_a_name(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", lambda old, new: (drafts.append(old), replace(old, new)))
     follow(MetricsFile(tmp_path / "metrics.jsonl"))
     assert len(set(drafts)) == SETTINGS.epochs
-    assert {draft.suffix for draft in drafts} == {".new"}  # by which a store knows what is left
+    assert {(draft.name[0], draft.suffix) for draft in drafts} == {
+        (".", ".part")
+    }  # by which a store knows what is left
 
 
 def test_a_tracker_receives_flat_numbers():

@@ -96,7 +96,7 @@ class RunFolder:
         if self.finished:
             for needless in [*self._checkpoints(), *self.path.glob("claim.*")]:
                 needless.unlink(missing_ok=True)
-        drafts = [*self.path.glob(".*"), *self.path.glob("*.new")]
+        drafts = list(self.path.glob(".*"))
         now = file_system_time(self.path) if drafts else None
         for draft in drafts:
             with suppress(OSError):  # a file system that is read-only by now

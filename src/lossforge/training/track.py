@@ -29,7 +29,7 @@ class MetricsFile:
 
     def __call__(self, state: State) -> None:
         lines = "".join(json.dumps(row) + "\n" for row in state.metrics)
-        fresh = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}.new")
+        fresh = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.part")
         try:
             fresh.write_text(lines, encoding="utf-8")
             fresh.replace(self.path)
