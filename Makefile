@@ -27,7 +27,7 @@ lint: $(VENV)/.dev ## ruff and mypy
 
 demo: $(VENV)/.bench ## eight losses on digits with noisy labels, and a report of it (a few minutes)
 	$(BIN)/lossforge bench digits --store runs/digits $(ARGS)
-	$(BIN)/lossforge report runs/digits
+	$(BIN)/lossforge report runs/digits --open
 
 bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
 	$(BIN)/python benchmarks/speed.py $(ARGS)

@@ -2,10 +2,10 @@
 
 Two loops train the same network from the same weights by the paper's protocol. Ours is that of
 lossforge.training: batches prepared as a whole, channels last. The other is a plain one: a
-DataLoader that handles one Pillow image after the other (padding, crop, mirror; to a tensor;
-normalised), contiguous layout, the loss from softmax and one-hot labels. They take turns, and a
-figure is the median over rounds of the ratio in the same round, so that a slow moment of the
-machine falls on both.
+DataLoader that handles one Pillow image after the other with torchvision's operations (see
+OneByOne; torchvision itself is not needed), contiguous layout, the loss from softmax and one-hot
+labels. They take turns, and a figure is the median over rounds of the ratio in the same round, so
+that a slow moment of the machine falls on both.
 
 The share of the loss: forward and backward of BEF on logits of a batch over a step of ours.
 
@@ -15,7 +15,6 @@ come with scikit-learn.
 
 import argparse
 import copy
-import random
 import statistics
 import sys
 import time
@@ -38,7 +37,7 @@ from lossforge.training import Samples, Settings
 from lossforge.training.fit import Fit
 from lossforge.training.objective import Objective
 
-BATCH, CLASSES = 128, 10
+BATCH, CLASSES, SIDE = 128, 10, 32
 LOSS = "BEF"
 SETTINGS = Settings(batch_size=BATCH, lr=0.01, momentum=0.9, weight_decay=1e-4, clip=5.0)
 MOST_SHARE = 0.02  # promised: of the loss in a step of cnn8
@@ -48,22 +47,42 @@ Turn = Callable[[Tensor], object]  # trains on the images at these positions
 
 
 class OneByOne(Dataset[tuple[Tensor, int]]):
-    """Images that are augmented one at a time."""
+    """Images that are augmented one at a time, by the operations of torchvision.
+
+    Those of its CIFAR10 and of RandomCrop(32, padding=4), RandomHorizontalFlip(), ToTensor() and
+    Normalize(mean, std), without the layers of calls and checks of types around them.
+    """
 
     def __init__(self, images: Tensor, labels: Tensor) -> None:
-        self.images, self.labels = pillow_images(images), labels.tolist()
-        self.mean = torch.tensor(CIFAR10_TRANSFORM.mean).view(3, 1, 1)
-        self.std = torch.tensor(CIFAR10_TRANSFORM.std).view(3, 1, 1)
+        self.arrays = images.permute(0, 2, 3, 1).contiguous().numpy()
+        self.labels = labels.tolist()
 
     def __getitem__(self, position: int) -> tuple[Tensor, int]:
-        padding = CIFAR10_TRANSFORM.padding
-        padded = ImageOps.expand(self.images[position], padding)
-        left, top = random.randint(0, 2 * padding), random.randint(0, 2 * padding)
-        image = padded.crop((left, top, left + 32, top + 32))
-        if random.random() < 0.5:
+        image = Image.fromarray(self.arrays[position])
+        image = ImageOps.expand(image, CIFAR10_TRANSFORM.padding, fill=(0, 0, 0))
+        most = image.size[0] - SIDE + 1
+        top = int(torch.randint(0, most, size=(1,)).item())
+        left = int(torch.randint(0, most, size=(1,)).item())
+        image = image.crop((left, top, left + SIDE, top + SIDE))
+        if torch.rand(1) < 0.5:
             image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-        pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous()
-        return pixels.float().div_(255).sub_(self.mean).div_(self.std), self.labels[position]
+        return normalised(to_tensor(image)), self.labels[position]
+
+
+def to_tensor(image: Image.Image) -> Tensor:
+    """What ToTensor does."""
+    pixels = torch.from_numpy(np.array(image, np.uint8, copy=True))
+    return pixels.permute((2, 0, 1)).contiguous().to(dtype=torch.get_default_dtype()).div(255)
+
+
+def normalised(image: Tensor) -> Tensor:
+    """What Normalize does: not in place, with its constants and their check for every image."""
+    image = image.clone()
+    mean = torch.as_tensor(CIFAR10_TRANSFORM.mean, dtype=image.dtype, device=image.device)
+    std = torch.as_tensor(CIFAR10_TRANSFORM.std, dtype=image.dtype, device=image.device)
+    if (std == 0).any():
+        raise ValueError("std must not be 0")
+    return image.sub_(mean.view(-1, 1, 1)).div_(std.view(-1, 1, 1))
 
 
 def reference(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
@@ -108,7 +127,7 @@ def seconds(action: Callable[[], object]) -> float:
 
 def compare(name: str, images: Tensor, labels: Tensor, repeats: int) -> tuple[float, float]:
     """Print images per second of both loops; return the ratio and the share of our loss."""
-    model = models.make(name, CLASSES, inputs=(3, 32, 32))
+    model = models.make(name, CLASSES, inputs=(3, SIDE, SIDE))
     plain = reference(copy.deepcopy(model), images, labels)
     fast = ours(model, images, labels)
     generator = Generator().manual_seed(0)
@@ -150,6 +169,8 @@ def measure(data_dir: Path | None, repeats: int) -> bool:
     images = photographs() if loaded is None else loaded[0]
     labels = torch.randint(CLASSES, (len(images),), generator=Generator().manual_seed(0))
     check_same_evaluation(images, CIFAR10_TRANSFORM)
+    theirs = torch.stack([normalised(to_tensor(image)) for image in pillow_images(images[:8])])
+    torch.testing.assert_close(CIFAR10_TRANSFORM(images, torch.arange(8), None), theirs)
     source = "photographs" if loaded is None else "CIFAR-10"
     threads = f"threads: {torch.get_num_threads()}, torch {torch.__version__}"
     print(f"{source}, {LOSS}, batches of {BATCH}, {threads}.\n")

@@ -1,23 +1,18 @@
 """However the runs of a grid are started, the records are the same."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
 import pytest
-from tiny_grid import KEPT, impossible_run, long_runs, longer, owners, records, tiny_runs
+from tiny_grid import impossible_run, long_runs, longer, owners, records, tiny_runs
 
 from lossforge.benchmark import RunFolder
 from lossforge.benchmark.executors import EXECUTORS, Options, local, run_all, shell
 from lossforge.benchmark.executors.options import Watch
-
-RAY = Path(__file__).with_name("ray_grid.py")
 
 
 def enter(store: Path, runs) -> None:
@@ -208,31 +203,3 @@ def test_slurm_jobs_give_the_same_records_and_tell_what_failed(undisturbed, tmp_
         run_all("slurm", tmp_path, runs, workers=2, gpus=(), cluster="local", parameters=parameters)
     assert records(tmp_path) == undisturbed
     assert len(list((tmp_path / "logs").glob("*_log.out"))) == 2
-
-
-@pytest.mark.slow
-def test_ray_tasks_give_the_same_records_though_one_is_killed(drill, undisturbed, tmp_path):
-    pytest.importorskip("ray")
-    # the paths of its sockets must be short, and nothing may be written to the user's folder
-    folder = Path(tempfile.mkdtemp(prefix="ray"))
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": str(folder), "HOME": str(folder)}
-    path = os.pathsep.join([str(RAY.parent), os.environ.get("PYTHONPATH", "")])
-    try:
-        done = subprocess.run(
-            [sys.executable, str(RAY), str(tmp_path)],
-            env={**os.environ, **quiet, "PYTHONPATH": path},
-            capture_output=True,
-            text=True,
-            timeout=150,
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    assert done.returncode == 0, done.stderr
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert len(told["killed"]) == 1
-    assert drill.work(tmp_path / "long", long_runs()) == 0
-    assert records(tmp_path / "peace") == undisturbed
-    assert records(tmp_path / "kill") == {**undisturbed, **records(tmp_path / "long")}
-    assert "1 of 15 runs failed" in told["failed"]
-    assert impossible_run().id in told["failed"]
-    assert {path.name for path in (tmp_path / "peace").glob("*/*")} == KEPT

@@ -2,11 +2,14 @@
 
 import math
 import shutil
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import pytest
 import torch
+from bf16_kernels import QuickConvolutions
 from paper_data import make_all
+from torch import nn
 
 from lossforge.benchmark import RunSpec, choose, execute, prepare, presets, read_grid
 from lossforge.benchmark.records import read_record
@@ -14,9 +17,10 @@ from lossforge.data import subset
 
 pytestmark = pytest.mark.slow
 
-# In bfloat16, a CPU without instructions for it takes minutes for a step of these networks.
-FEW_STEPS = {"epochs": 1, "batch_size": 4, "threads": 1, "probe": 4, "precision": "float32"}
+FEW_STEPS = {"epochs": 1, "batch_size": 4, "threads": 1, "probe": 4}
 IMAGES = 8  # two steps
+STEPS = {"webvision": 2, "clothing1m": 1}
+LAYERS = 53  # convolutions of ResNet-50
 FILES = ("webvision", "clothing1m")
 TESTS = {"webvision": ["ilsvrc12", "webvision"]}
 LABELS_ALONE = "paper/heatmaps"
@@ -93,7 +97,13 @@ def test_a_few_steps(run, made_up, tmp_path, monkeypatch):
     # one image of each of 100 classes would be 25 steps
     monkeypatch.setattr(prepare, "_balanced", first)
     spec = spec_of(run, str(made_up / "resnet50.pt"))
-    assert execute(tmp_path, spec, data_dir=made_up) == "done"
+    with QuickConvolutions() as bf16:
+        assert execute(tmp_path, spec, data_dir=made_up) == "done"
+    assert spec.training.get("precision", "float32") == (
+        "bf16" if spec.data in FILES else "float32"
+    )
+    assert bf16.backward == STEPS.get(spec.data, 0) * LAYERS
+    assert bf16.forward > bf16.backward or not bf16.backward  # it is tested too
     record = read_record(tmp_path / spec.id)
     assert record.failed is None
     assert record.spec["protocol"] == "reduced"
@@ -103,6 +113,23 @@ def test_a_few_steps(run, made_up, tmp_path, monkeypatch):
     for accuracy in epoch["tests"].values():
         assert 0 <= accuracy["top1"] <= accuracy["top5"] <= 100
     assert (tmp_path / spec.id / "features.npz").exists() == spec.keep_features
+
+
+@pytest.mark.parametrize(("side", "stride"), [(7, 2), (3, 1), (3, 2), (1, 1), (1, 2)])
+def test_quick_convolutions_are_those_of_the_cpu(side, stride):
+    layer = nn.Conv2d(24, 40, side, stride, padding=side // 2, bias=False)
+    layer.to(memory_format=torch.channels_last)
+    images = torch.randn(4, 24, 28, 28).contiguous(memory_format=torch.channels_last)
+    images.requires_grad_()
+    steps = []
+    for context in (nullcontext(), QuickConvolutions()):
+        with context, torch.autocast("cpu", torch.bfloat16):
+            values = layer(images)
+        with context:
+            slopes = torch.autograd.grad(values.float().square().sum(), [images, layer.weight])
+        steps.append([values.float(), *slopes])
+    for slow, quick in zip(*steps, strict=True):
+        assert (slow - quick).norm() < 2**-7 * slow.norm()
 
 
 @pytest.mark.parametrize("spec", read_grid(LABELS_ALONE).runs(), ids=lambda spec: spec.noise)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 from lossforge.benchmark import RunSpec, make_grid
@@ -12,21 +13,21 @@ DRILL = Path(__file__).with_name("drill.py")
 KEPT = {"spec.json", "record.json", "about.json", "metrics.jsonl"}
 
 
+TINY = """
+name = "tiny"
+data = "digits"
+subset = 200
+model = "mlp"
+model_options = {hidden = [16]}
+noise = ["clean", "symmetric:0.4"]
+losses = ["CE", "GCE", "BEF"]
+seeds = [0, 1]
+training = {epochs = 3, batch_size = 50, lr = 0.1}
+"""
+
+
 def tiny_runs() -> list[RunSpec]:
-    grid = make_grid(
-        {
-            "name": "tiny",
-            "data": "digits",
-            "subset": 200,
-            "model": "mlp",
-            "model_options": {"hidden": [16]},
-            "noise": ["clean", "symmetric:0.4"],
-            "losses": ["CE", "GCE", "BEF"],
-            "seeds": [0, 1],
-            "training": {"epochs": 3, "batch_size": 50, "lr": 0.1},
-        }
-    )
-    return grid.runs()
+    return make_grid(tomllib.loads(TINY)).runs()
 
 
 def longer(run: RunSpec, epochs: int) -> RunSpec:

@@ -1,5 +1,7 @@
 """`lossforge report` as a user runs it."""
 
+import webbrowser
+
 import pytest
 import typer
 from record_fixtures import grid, write
@@ -43,6 +45,54 @@ def test_without_options_the_page_is_written_into_the_store(store):
     assert str(store / "report" / "index.html") in result.stderr
     assert f"--out {store}/report" in (store / "report" / "index.html").read_text()
     assert run(store, "--format", "csv").exit_code == 0  # the report is no run
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    pages = []
+    monkeypatch.setattr("webbrowser.open", lambda address: pages.append(address) or True)
+    return pages
+
+
+class Screen:
+    """The module `sys` as it is in a terminal."""
+
+    class stdout:  # noqa: N801
+        @staticmethod
+        def isatty():
+            return True
+
+
+def test_the_page_is_opened_in_a_terminal_when_asked_for(store, opened, monkeypatch):
+    monkeypatch.setattr("lossforge.cli.report.sys", Screen)
+    page = store / "report" / "index.html"
+    result = run(store)
+    assert opened == []
+    result = run(store, "--open")
+    assert result.exit_code == 0, result.output
+    assert opened == [page.resolve().as_uri()]
+    assert f"report: {page}" in result.stderr
+    assert run(store, "--open", "--format", "csv").exit_code == 0  # no page, nothing to open
+    assert len(opened) == 1
+
+
+def test_outside_a_terminal_no_page_is_opened(store, opened):
+    result = run(store, "--open")
+    assert result.exit_code == 0, result.output
+    assert opened == []
+    assert f"report: {store / 'report' / 'index.html'}" in result.stderr
+
+
+@pytest.mark.parametrize("error", [webbrowser.Error, OSError])
+def test_a_machine_without_a_browser_is_no_error(store, monkeypatch, error):
+    def fail(address):
+        raise error("no browser")
+
+    monkeypatch.setattr("webbrowser.open", fail)
+    monkeypatch.setattr("lossforge.cli.report.sys", Screen)
+    result = run(store, "--open")
+    assert result.exit_code == 0, result.output
+    assert "no browser" not in result.output
 
 
 def test_out_baseline_and_table(store, tmp_path):

@@ -1,8 +1,10 @@
 """`lossforge report`: what a folder of runs says."""
 
+import contextlib
 import shlex
 import shutil
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -39,6 +41,10 @@ def report(
         Literal["last", "mean10", "selected"],
         typer.Option(help="The last epoch, the mean of the last ten, or the selected one."),
     ] = "last",
+    show: Annotated[
+        bool,
+        typer.Option("--open", help="Open the page in a browser, if this is typed in a terminal."),
+    ] = False,
 ) -> None:
     """Print the tables of a folder of runs, and write a page with its tables and figures."""
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
@@ -53,6 +59,15 @@ def report(
         if folder:
             page = write_report(found, folder, shlex.join([*words, "--out", str(folder)]))
             typer.echo(f"report: {page}", err=True)
+            # a script, a pipe or a CI job has nobody to look at it
+            if show and sys.stdout.isatty():
+                _open(page)
     except (OSError, ValueError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _open(page: Path) -> None:
+    """Show a page in a browser; where there is none, its path was printed."""
+    with contextlib.suppress(webbrowser.Error, OSError):
+        webbrowser.open(page.resolve().as_uri())

@@ -96,7 +96,10 @@ def _connected(ray: Any, watch: Watch, options: Options) -> Iterator[None]:
         return
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     if options.address is not None:
-        ray.init(address=options.address, **quiet)
+        try:
+            ray.init(address=options.address, **quiet)
+        except ConnectionError as error:
+            raise ConnectionError(f"no Ray cluster at {options.address}: {error}") from None
     else:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         threads = max(spec.threads for spec in watch.unfinished.values())
