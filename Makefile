@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test fast lint demo bench-speed bench-training bench-loading docs-catalog clean
+.PHONY: help test fast lint demo bench-speed bench-training bench-loading bench-certify docs-catalog clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -37,6 +37,9 @@ bench-training: $(VENV)/.bench ## images/s of training against a plain loop (ARG
 
 bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipeline of single images (ARGS="--data-dir DIR")
 	$(BIN)/python benchmarks/loading.py $(ARGS)
+
+bench-certify: $(VENV)/.bench ## milliseconds of one call of certify (ARGS="--quick")
+	$(BIN)/python benchmarks/certify.py $(ARGS)
 
 docs-catalog: $(VENV)/.dev ## write docs/catalog.md from the catalogue
 	@mkdir -p docs

@@ -9,7 +9,7 @@ torch.Size([])
 import importlib
 from types import ModuleType
 
-from . import base, catalog, constructions, errors, loss, models, noise, training
+from . import base, catalog, constructions, errors, loss, models, noise, theory, training
 from .catalog import (
     AEL,
     AGCE,
@@ -115,12 +115,14 @@ __all__ = [
     "noise",
     "parse",
     "report",
+    "theory",
     "training",
+    "tuning",
 ]
 
 
 def __getattr__(name: str) -> ModuleType:
     """Load what needs more than torch when it is first asked for."""
-    if name in ("data", "report"):
+    if name in ("data", "report", "tuning"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,6 +19,9 @@ class Log(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return 1 / p
 
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # 1 / x falls
+
     def slope(self, at: Point) -> Tensor:
         return torch.ones_like(at.log_p)
 
@@ -42,6 +45,9 @@ class Linear(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return torch.full_like(p, self.scale)
 
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # constant
+
     def value(self, at: Point) -> Tensor:
         return self.scale * at.q
 
@@ -60,6 +66,9 @@ class Power(BaseFunction):
 
     def density(self, p: Tensor) -> Tensor:
         return p ** (self.q - 1)
+
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # a power of x
 
     def slope(self, at: Point) -> Tensor:
         # a small q keeps alive what has underflowed in p itself
@@ -86,6 +95,9 @@ class ShiftedPower(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return (self.a + p) ** (self.q - 1)
 
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # a power of a + x
+
     def value(self, at: Point) -> Tensor:
         # a + x = (a + 1) (1 - y / (a + 1)), y = 1 - x
         return -_power_change(self.a + 1, -at.q, self.q)
@@ -108,6 +120,9 @@ class MirroredPower(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return (self.a - p) ** (self.q - 1)
 
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # a power of a - x > 0
+
     def value(self, at: Point) -> Tensor:
         return _power_change(self.a - 1, at.q, self.q)
 
@@ -126,6 +141,9 @@ class ExponentialDecay(BaseFunction):
 
     def density(self, p: Tensor) -> Tensor:
         return torch.exp(-p / self.a) / self.a
+
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # falls
 
     def value(self, at: Point) -> Tensor:
         # exp(-1/a) expm1(y/a), y = 1 - x, written so that no factor overflows for small a
@@ -147,6 +165,9 @@ class Taylor(BaseFunction):
 
     def density(self, p: Tensor) -> Tensor:
         return sum(((1 - p) ** j for j in range(1, int(self.t))), start=torch.ones_like(p))
+
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # a sum of powers of 1 - x, which fall
 
     def value(self, at: Point) -> Tensor:
         q = at.q

@@ -32,6 +32,12 @@ class BaseFunction(ABC):
     bounded = True
     """Whether h(0) is finite."""
 
+    lipschitz: float | None = None
+    """A Lipschitz constant of the density on [0, 1], where one is known and no turning points are.
+
+    A subclass may set it as a class attribute or a property; `lossforge.theory` takes it on trust.
+    """
+
     @abstractmethod
     def density(self, p: Tensor) -> Tensor:
         """phi at a tensor of probabilities."""
@@ -43,6 +49,14 @@ class BaseFunction(ABC):
     @abstractmethod
     def cumulative(self, at: Point) -> Tensor:
         """H, to full relative accuracy as p tends to 0."""
+
+    def turning_points(self) -> tuple[float, ...] | None:
+        """Interior points, ascending, between which the density is monotone; None if not known.
+
+        An empty tuple says that it is monotone on all of [0, 1]. A jump is given by the two
+        floats beside it. `lossforge.theory` encloses the density by its values at these points.
+        """
+        return None
 
     def slope(self, at: Point) -> Tensor:
         """p phi(p); override it where the density is infinite at 0."""

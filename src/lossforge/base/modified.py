@@ -34,6 +34,11 @@ class Focal(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return self.slope(Point(torch.log(p), p)) / p
 
+    def turning_points(self) -> tuple[float, ...] | None:
+        # (1-x)^g (1/x + g (-log x)/(1-x)): the last quotient is the sum of (1-x)^(k-1) / k over
+        # k = 1, 2, ..., so that both factors fall. Without its factor the slope is no derivative.
+        return None if self.stop_gradient else ()
+
     def slope(self, at: Point) -> Tensor:
         p, q = at.p, at.q
         if self.stop_gradient:
@@ -64,6 +69,9 @@ class HuberLog(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return 1 / torch.where(p * self.tau > 1, p, 1 / self.tau)
 
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # the smaller of tau and 1 / x
+
     def value(self, at: Point) -> Tensor:
         p = at.p
         return torch.where(p * self.tau > 1, -at.log_p, self._top - self.tau * p)
@@ -90,6 +98,9 @@ class HuberPower(BaseFunction):
 
     def density(self, p: Tensor) -> Tensor:
         return torch.where(p > self._knee, p, self._knee) ** (self.q - 1)
+
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # falls above the knee
 
     def value(self, at: Point) -> Tensor:
         p = at.p
@@ -131,6 +142,14 @@ class Truncated(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return torch.where(p > self.eps, self.base.density(p), 0.0)
 
+    def turning_points(self) -> tuple[float, ...] | None:
+        points = self.base.turning_points()
+        if points is None:
+            return None
+        # 0 up to eps, a jump, and from the next float on what is truncated
+        above = math.nextafter(self.eps, 1.0)
+        return (self.eps, above, *(point for point in points if point > above))
+
     def slope(self, at: Point) -> Tensor:
         return torch.where(self._above(at), self.base.slope(at), 0.0)
 
@@ -157,6 +176,9 @@ class ShiftedLog(BaseFunction):
 
     def density(self, p: Tensor) -> Tensor:
         return 1 / (self.a + p)
+
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # falls
 
     def value(self, at: Point) -> Tensor:
         return -torch.log1p(-at.q / (self.a + 1))
@@ -187,6 +209,9 @@ class JensenShannon(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         pi1 = 1 - self.pi0
         return pi1 * torch.log1p(self.pi0 / (pi1 * p))
+
+    def turning_points(self) -> tuple[float, ...]:
+        return ()  # log(1 + c / x) falls
 
     def slope(self, at: Point) -> Tensor:
         pi1, p = 1 - self.pi0, at.p

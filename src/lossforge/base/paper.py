@@ -39,6 +39,10 @@ class Exponential(Smooth):
         distance = p - self.gamma
         return -self.alpha * torch.exp(self.beta * (distance * distance))
 
+    def turning_points(self) -> tuple[float, ...]:
+        # a monotone function of (x - gamma)^2
+        return (self.gamma,) if 0 < self.gamma < 1 else ()
+
 
 @dataclass(frozen=True)
 class Quadratic(BaseFunction):
@@ -68,6 +72,10 @@ class Quadratic(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         distance = p - self.gamma
         return -self.beta - self.alpha * (distance * distance)
+
+    def turning_points(self) -> tuple[float, ...]:
+        # a monotone function of (x - gamma)^2
+        return (self.gamma,) if 0 < self.gamma < 1 else ()
 
     def value(self, at: Point) -> Tensor:
         return self._from_zero(at.q, 1 - self.gamma)

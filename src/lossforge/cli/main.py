@@ -6,7 +6,10 @@ import typer
 
 from .. import __version__
 from .bench import bench, run
+from .certify import certify
 from .data import app as data
+from .design import design
+from .frontier import frontier
 from .losses import losses
 from .report import report
 from .train import train
@@ -20,6 +23,9 @@ app = typer.Typer(
     help="Noise-robust multiclass losses for PyTorch.",
 )
 app.command()(losses)
+app.command()(certify)
+app.command()(frontier)
+app.command()(design)
 app.command()(train)
 app.command()(bench)
 app.command()(run)

@@ -3,13 +3,14 @@
 from . import published
 from .estimate import NoiseEstimate, estimate_noise
 from .inject import Corruption, corrupt
-from .instance import instance_dependent, part_dependent
+from .instance import InstanceNoise, instance_dependent, instance_rows, part_dependent
 from .measure import confusion_counts, empirical_transition, noise_rate
 from .superclasses import SUPERCLASSES
 from .transition import asymmetric, flips, pair, symmetric, transition
 
 __all__ = [
     "Corruption",
+    "InstanceNoise",
     "NoiseEstimate",
     "SUPERCLASSES",
     "asymmetric",
@@ -19,6 +20,7 @@ __all__ = [
     "estimate_noise",
     "flips",
     "instance_dependent",
+    "instance_rows",
     "noise_rate",
     "pair",
     "part_dependent",

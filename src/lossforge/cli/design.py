@@ -1,0 +1,166 @@
+"""`lossforge design`: a loss made for a noise."""
+
+import json
+import math
+import shlex
+from typing import Annotated, Any
+
+import typer
+
+from .. import theory
+from ..catalog import parse
+from ..errors import SpecError
+from ..theory import Design
+from ..theory.design import Family
+from .arguments import FORMS, AsJson, Classes, Noise, read_noise, waiting
+from .certify import labelled
+from .frontier import shown
+from .options import one_line_errors
+
+GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_CURVATURE = {"exponential": "beta", "quadratic": "alpha/beta"}
+
+
+def design(
+    classes: Classes = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(help=f"One of {FORMS}. Unknown if not given.", show_default=False),
+    ] = None,
+    family: Annotated[
+        Family, typer.Option(help="Of the base function: that of BEF, or that of BQF.")
+    ] = "exponential",
+    as_json: AsJson = False,
+) -> None:
+    """Make a loss for a label noise, proved to be robust to it.
+
+    Shows what else would be: the coefficients and curvatures that the noise admits. Without a
+    noise, the loss comes as close as it can to the limits of symmetric noise and of pair flips at
+    once. Status 1 if the loss is not proved to be robust.
+
+    \b
+    lossforge design --classes 10 --noise pair:0.4
+    lossforge design --noise asymmetric:cifar100:0.4 --family quadratic
+    lossforge design --noise estimated.csv --json
+    lossforge design --classes 100
+    """
+    with one_line_errors():
+        if noise is None and classes is None:
+            raise SpecError("say the number of classes, --classes 10, or the noise, --noise NOISE")
+        labels = None if noise is None else read_noise(noise, classes)
+        count = labels.num_classes if labels is not None else classes or 0
+        with waiting("designing a loss"):
+            found = theory.design(count, None if labels is None else labels.weights, family)
+        text = str(found.loss)
+        if str(parse(text)) != text:
+            raise ValueError(f"the loss {text} does not read back")
+        if as_json:
+            typer.echo(json.dumps(_plain(found), allow_nan=False))
+        else:
+            typer.echo("\n".join(_lines(found, labels)))
+    proved = found.verdict is None or found.verdict.status == "PROVED"
+    raise typer.Exit(0 if proved else 1)
+
+
+def _lines(found: Design, noise: Noise | None) -> list[str]:
+    about = "noise that is not known" if noise is None else noise.text
+    lines = [f"a loss for {about}, {found.num_classes} classes:", "", f"  {found.loss}", ""]
+    fields: list[tuple[str, str]] = []
+    if found.verdict is not None:
+        fields.append(("verdict", f"{found.verdict.status}: {found.verdict.reason}"))
+    rates = [
+        f"{one.direction} below {shown(one.rate)} (limit {shown(one.limit)})"
+        for one in found.frontiers
+    ]
+    fields += [("bears", ", ".join(rates)), *_admissible(found)]
+    lines += [line for label, text in fields for line in labelled(label, text)]
+    command = "lossforge train" + ("" if noise is None else _train_noise(noise.text))
+    return [*lines, "", f"train with it: {command} --loss {shlex.quote(str(found.loss))}"]
+
+
+def _train_noise(text: str) -> str:
+    """The noise as `lossforge train` calls it, where it knows it."""
+    kind, _, detail = text.partition(":")
+    if kind in ("symmetric", "pair"):
+        return f" --noise {text}"
+    name, _, rate = detail.partition(":")
+    if kind == "asymmetric":
+        return f" --data {'digits' if name == 'mnist' else name} --noise asymmetric:{rate}"
+    return " --noise given --data DATA"
+
+
+def _admissible(found: Design) -> list[tuple[str, str]]:
+    """What the noise admits, part by part."""
+    symbol = _CURVATURE[found.family]
+    if found.verdict is None:
+        any_base = ""
+    elif found.a_interval is None or found.tau_interval is None:
+        any_base = "; no a is safe for every decreasing base function"
+    else:
+        low, high = found.a_interval
+        tau = " to ".join(f"{value:.4g}" for value in found.tau_interval)
+        vote = " to ".join(f"{_vote(value):.4g}" for value in (low, high))
+        any_base = (
+            f"; every decreasing base function is safe for a from {low:.4g} to {high:.4g}, that is "
+            f"tau from {tau}, vote threshold theta from {vote}"
+        )
+    fields = [
+        ("TS", f"a = {found.a:.4g}, tau = {found.tau:.4g}, theta = {_vote(found.a):.4g}{any_base}")
+    ]
+    if math.isinf(found.ratio):
+        fields.append(
+            ("", f"at this a slopes of its base function may differ by any factor: any {symbol}")
+        )
+    else:
+        spans = [f"{_span(found.curvatures(gamma))} at gamma {gamma:g}" for gamma in GAMMAS]
+        fields.append(
+            (
+                "",
+                "at this a slopes of its base function may differ by a factor of "
+                f"{found.ratio:.4g}: {symbol} of " + ", ".join(spans),
+            )
+        )
+    if found.verdict is not None:
+        fields.append(
+            (
+                "BR",
+                "slopes at p and 1 - p may differ by a factor of "
+                f"{math.exp(found.tilt):.4g} (log {found.tilt:.4g}); centred at 1/2 they do not",
+            )
+        )
+    return fields
+
+
+def _vote(a: float) -> float:
+    return a / (1 + a) if math.isfinite(a) else 1.0
+
+
+def _span(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return "any" if math.isinf(low) and math.isinf(high) else f"{low:.4g} to {high:.4g}"
+
+
+def _plain(found: Design) -> dict[str, Any]:
+    def finite(values: tuple[float, float] | None) -> list[float | str] | None:
+        return None if values is None else [_number(value) for value in values]
+
+    return {
+        "loss": str(found.loss),
+        "num_classes": found.num_classes,
+        "family": found.family,
+        "a": found.a,
+        "tau": found.tau,
+        "theta": _vote(found.a),
+        "a_interval": finite(found.a_interval),
+        "tau_interval": finite(found.tau_interval),
+        "ratio": _number(found.ratio),
+        "curvature": found.curvature,
+        "curvatures": {f"{gamma:g}": finite(found.curvatures(gamma)) for gamma in GAMMAS},
+        "tilt": _number(found.tilt),
+        "verdict": None if found.verdict is None else found.verdict.to_dict(),
+        "frontiers": [vars(one) for one in found.frontiers],
+    }
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

@@ -1,0 +1,43 @@
+"""Theory that runs: the noise a loss tolerates, proved or refuted, and losses made for a noise."""
+
+from . import paper
+from .certify import InstanceVerdict, certify, certify_instances
+from .coefficients import Allowed, allowed_ratio, coefficient_interval, threshold_interval
+from .design import Design, curvature_interval, design
+from .enclosure import Table, enclose, from_intervals
+from .frontier import Frontier, frontier
+from .ratios import Ratios, ratios
+from .symmetry import Symmetry, is_symmetric
+from .verdict import CLAIMS, Claim, Level, Status, Verdict, Witness
+from .weights import Rows, read_noise
+
+__all__ = [
+    "CLAIMS",
+    "Allowed",
+    "Claim",
+    "Design",
+    "Frontier",
+    "InstanceVerdict",
+    "Level",
+    "Ratios",
+    "Rows",
+    "Status",
+    "Symmetry",
+    "Table",
+    "Verdict",
+    "Witness",
+    "allowed_ratio",
+    "certify",
+    "certify_instances",
+    "coefficient_interval",
+    "curvature_interval",
+    "design",
+    "enclose",
+    "from_intervals",
+    "frontier",
+    "is_symmetric",
+    "paper",
+    "ratios",
+    "read_noise",
+    "threshold_interval",
+]

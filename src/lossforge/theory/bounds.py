@@ -1,0 +1,207 @@
+r"""Proofs by enclosure: inequalities checked on cells that cover all predictions.
+
+With x the target's probability and y a rival's of weight w_s, the derivative of the weighted loss
+with respect to the target's logit is :math:`-x \sum_s y_s B_s(x, y_s)`,
+
+.. math::
+    B_s(x, y) = \Theta_t(x) - \Theta_s(y) + \frac{w_t f(p) - w_s f(1 - p)}{(K - 1) (x + y)^2},
+    \qquad p = \frac{x}{x + y}.
+
+B falls as w_s grows, so what holds for the heaviest rival holds for all.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ..base import BaseFunction
+from .enclosure import Table, enclose
+from .form import Form, Mixture, Separation
+
+Tables = Mapping[BaseFunction, Table]
+_SMALL = 1e-13  # relative; rounding of the sums of bounds below
+_PAIR_CELLS, _MOST_CELLS, _ROUNDS = 48, 60_000, 6  # of the search for a joint proof
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """Bounds of a density on intervals: the table of a mixture, and its running extremes."""
+
+    table: Table
+
+    def between(self, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """Bounds over the intervals from start to stop, all within [0, 1]."""
+        cells = len(self.table.low)
+        first = (start * cells).floor().long().clamp(0, cells - 1)
+        last = ((stop * cells).ceil().long() - 1).clamp(0, cells - 1).maximum(first)
+        # two overlapping blocks of a power of two cover the cells from first to last
+        level = torch.log2((last - first + 1).double()).floor().long()
+        second = last + 1 - 2**level
+        low, high = self._extremes
+        return (
+            torch.minimum(low[level, first], low[level, second]),
+            torch.maximum(high[level, first], high[level, second]),
+        )
+
+    @cached_property
+    def _extremes(self) -> tuple[Tensor, Tensor]:
+        """(levels, cells) extremes over blocks of 1, 2, 4, ... cells from each cell on."""
+        lows, highs = [self.table.low], [self.table.high]
+        step = 1
+        while 2 * step <= len(self.table.low):
+            low, high = lows[-1], highs[-1]
+            shifted_low = torch.cat([low[step:], low[-1:].expand(step)])
+            shifted_high = torch.cat([high[step:], high[-1:].expand(step)])
+            lows.append(torch.minimum(low, shifted_low))
+            highs.append(torch.maximum(high, shifted_high))
+            step *= 2
+        return torch.stack(lows), torch.stack(highs)
+
+
+def mixture_table(mixture: Mixture, cells: int, tables: Tables) -> Table:
+    """Bounds of a sum of densities."""
+    own = [(scale, tables.get(base) or enclose(base, cells)) for scale, base in mixture.parts]
+    sizes = {len(table.low) for _, table in own}
+    if len(sizes) != 1:
+        raise ValueError(f"all tables must have as many cells, got {sorted(sizes)}")
+    return Table(
+        sum((scale * table.low for scale, table in own), torch.zeros(())),
+        sum((scale * table.high for scale, table in own), torch.zeros(())),
+        certified=all(table.certified for _, table in own),
+        how=", ".join(sorted({table.how for _, table in own})),
+    )
+
+
+class Bounds:
+    """Bounds of what a form does in one row: target weight, rivals' weights, their total."""
+
+    def __init__(self, form: Form, cells: int, tables: Tables) -> None:
+        self.num_classes = form.num_classes
+        self._separation: Separation | None = form.separation
+        self._used: list[Table] = []
+        self._own = self._others = self._pairs = None
+        if form.separation is not None:
+            self._own = self._enclosed(form.separation.own, cells, tables)
+            if form.separation.others.parts and form.separation.a is None:
+                self._others = self._enclosed(form.separation.others, cells, tables)
+        if form.reduction is not None:
+            self._pairs = self._enclosed(form.reduction, cells, tables)
+
+    def _enclosed(self, mixture: Mixture, cells: int, tables: Tables) -> Enclosed:
+        self._used.append(mixture_table(mixture, cells, tables))
+        return Enclosed(self._used[-1])
+
+    @property
+    def reduces(self) -> bool:
+        """Whether there is a binary reduction."""
+        return self._pairs is not None
+
+    @property
+    def certified(self) -> bool:
+        """Whether every table is proved."""
+        return all(table.certified for table in self._used)
+
+    @property
+    def cells(self) -> int:
+        return len(self._used[0].low)
+
+    def transfers(self, own: float, rival: float, total: float) -> bool:
+        """Whether the separation's effect on the target is at least that on a rival.
+
+        That is Theta_t(x) >= Theta_s(y) for all x + y <= 1; with two classes, where x + y = 1, all
+        parts count and the test is on that line alone.
+        """
+        start = edges(self.cells)
+        stop = start + 1 / self.cells
+        low, _ = self.theta(own, total, start, stop)
+        _, high = self.theta(rival, total, start, stop)
+        if self.num_classes == 2:
+            gain, _ = self.pair(own, rival, start, stop)
+            return bool((low - high.flip(0) + gain >= _slack(low, high)).all())
+        # a cell of x meets the cells of y that reach below the line x + y = 1
+        worst = torch.cat([high.cummax(0).values, high.max()[None]]).flip(0)[: self.cells]
+        return bool((low - worst >= _slack(low, high)).all())
+
+    def joint(self, own: float, rival: float, total: float) -> bool:
+        """Whether B >= 0 for all x + y <= 1, by splitting cells until each is proved.
+
+        In coordinates sigma = x + y and p the inequality reads
+        (K-1) sigma^2 [Theta_t - Theta_s] + [w_t f(p) - w_s f(1-p)] >= 0, regular down to sigma = 0.
+        """
+        edge = edges(_PAIR_CELLS)
+        cells = torch.cartesian_prod(edge, edge)
+        size = 1 / _PAIR_CELLS
+        for _ in range(_ROUNDS):
+            low, _ = self._joint(own, rival, total, cells, cells + size)
+            open_cells = cells[low.isnan() | (low <= 0)]
+            if not len(open_cells):
+                return True
+            middle = open_cells + size / 2
+            _, high = self._joint(own, rival, total, middle, middle)
+            if 4 * len(open_cells) > _MOST_CELLS or bool((high < 0).any()):
+                return False
+            size /= 2
+            shifts = torch.cartesian_prod(*[torch.tensor([0.0, size], dtype=torch.float64)] * 2)
+            cells = (open_cells[:, None] + shifts).reshape(-1, 2)
+        return False
+
+    def _joint(
+        self, own: float, rival: float, total: float, start: Tensor, stop: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Bounds of the joint inequality over cells (sigma, p)."""
+        (s0, p0), (s1, p1) = start.T, stop.T
+        pull = self.theta(own, total, p0 * s0, p1 * s1)
+        push = self.theta(rival, total, (1 - p1) * s0, (1 - p0) * s1)
+        gain, gain_high = self.pair(own, rival, p0, p1)
+        least, most = (self.num_classes - 1) * s0**2, (self.num_classes - 1) * s1**2
+        low, high = pull[0] - push[1], pull[1] - push[0]
+        low = low * torch.where(low >= 0, least, most)
+        high = high * torch.where(high >= 0, most, least)
+        slack = _SMALL * (low.abs() + gain.abs())
+        return low + gain - slack, high + gain_high + slack
+
+    def theta(
+        self, weight: float, total: float, start: Tensor, stop: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Bounds of a class's effect over intervals."""
+        if self._own is None or self._separation is None:
+            return torch.zeros_like(start), torch.zeros_like(start)
+        low, high = self._own.between(start, stop)
+        a = self._separation.a
+        if a is not None:
+            c = (1 + a) * weight - a * total
+            return _times(c, low, high)
+        lows, highs = _times(weight, low, high)
+        if self._others is None:
+            return lows, highs
+        less, most = _times(total - weight, *self._others.between(start, stop))
+        return lows - most, highs - less
+
+    def pair(self, own: float, rival: float, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
+        """Bounds of w_t f(p) - w_s f(1 - p) over intervals of p."""
+        if self._pairs is None:
+            return torch.zeros_like(start), torch.zeros_like(start)
+        low, high = _times(own, *self._pairs.between(start, stop))
+        less, most = _times(rival, *self._pairs.between(1 - stop, 1 - start))
+        return low - most, high - less
+
+
+def _times(factor: float, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Bounds of a multiple; 0 times infinity is 0."""
+    if factor == 0:
+        return torch.zeros_like(low), torch.zeros_like(high)
+    return (factor * low, factor * high) if factor > 0 else (factor * high, factor * low)
+
+
+def _slack(low: Tensor, high: Tensor) -> float:
+    finite = torch.cat([low, high])
+    finite = finite[finite.isfinite()]
+    return _SMALL * float(finite.abs().max()) if len(finite) else 0.0
+
+
+def edges(cells: int) -> Tensor:
+    """Where equal cells of [0, 1] start."""
+    return torch.arange(cells, dtype=torch.float64) / cells

@@ -1,0 +1,242 @@
+"""Whether a loss is robust to a noise."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from ..base import BaseFunction
+from ..constructions import Negative, ViewsDivergence
+from ..errors import check_integer
+from ..loss import Loss
+from .coefficients import coefficients
+from .enclosure import Table
+from .form import Form, take_apart
+from .generic import find_rise_of
+from .globally import certify_global
+from .monotone import ASSUMPTIONS, certify_monotone, certify_transfers
+from .parts import monotone_tests
+from .verdict import Claim, Verdict, Witness
+from .weights import Rows, dominant, read_noise
+
+_CELLS = 4000
+_OTHER = (Negative, ViewsDivergence)  # their labels or inputs are not those of a noise
+_DECIDE = {
+    "monotone": certify_monotone,
+    "transfers": certify_transfers,
+    "global": certify_global,
+}
+
+
+def certify(
+    loss: Loss,
+    noise: object,
+    *,
+    num_classes: int | None = None,
+    claim: Claim = "monotone",
+    cells: int = _CELLS,
+    tables: Mapping[BaseFunction, Table] | None = None,
+    refute: bool = True,
+) -> Verdict:
+    """Decide a claim about the weighted loss under a noise, with a proof or a counterexample.
+
+    Args:
+        loss: Target separations, binary reductions and their sums are decided; normalised losses
+            under symmetric noise; of other losses, only a counterexample can be found.
+        noise: A transition matrix, a vector of label weights, or an object that carries one;
+            see `read_noise`. For instance-dependent noise use `certify_instances`.
+        num_classes: What the number of classes must be, if it is known.
+        claim: "monotone" (the default: raising the true class's logit never increases the expected
+            loss), "transfers" or "global"; see `CLAIMS`.
+        cells: Of the enclosure table where a base function has no closed form.
+        tables: Enclosures of densities by base function, e.g. from `from_intervals`.
+        refute: Whether to look for a counterexample where the quick tests fail.
+
+    Example:
+        >>> from lossforge import BEF
+        >>> from lossforge.noise import symmetric
+        >>> certify(BEF(), symmetric(10, 0.8)).status
+        'PROVED'
+    """
+    check_claim(claim)
+    check_policy(loss)
+    check_integer("cells", cells, 8)
+    rows = read_noise(noise, num_classes)
+    if rows.kind == "instances":
+        raise ValueError("noise has one row for each instance: certify_instances takes it")
+    return _certify(loss, rows, claim, cells, dict(tables or {}), refute)
+
+
+@dataclass(frozen=True)
+class InstanceVerdict:
+    """For how many instances a claim is proved.
+
+    Args:
+        proved: (N,) whether it is, instance by instance.
+        dominated: (N,) whether another label is at least as likely as the true one: no loss helps.
+        claim: The claim.
+    """
+
+    proved: Tensor
+    dominated: Tensor
+    claim: Claim
+
+    @property
+    def fraction(self) -> float:
+        """The share of instances for which the claim is proved."""
+        return float(self.proved.double().mean())
+
+    def __str__(self) -> str:
+        share = float(self.dominated.double().mean())
+        text = f"{self.claim}: proved for {self.fraction:.1%} of {len(self.proved)} instances"
+        return text + (f"; in {share:.1%} a wrong label dominates" if share else "")
+
+
+def certify_instances(
+    loss: Loss,
+    noise: object,
+    true: Tensor | None = None,
+    *,
+    claim: Claim = "monotone",
+    cells: int = _CELLS,
+    tables: Mapping[BaseFunction, Table] | None = None,
+) -> InstanceVerdict:
+    """The share of instances for which a claim is proved by the ratio tests.
+
+    Args:
+        loss: A loss.
+        noise: (N, K) label distributions of the instances, or an object with ``rows`` and ``true``.
+        true: (N,) true classes; the largest weight of each row if None.
+        claim: "monotone" or "global"; the latter is decided row by row and slow for many.
+        cells: See `certify`.
+        tables: See `certify`.
+    """
+    check_claim(claim)
+    check_policy(loss)
+    if hasattr(noise, "rows") and hasattr(noise, "true"):
+        rows = read_noise(noise)
+    else:
+        weights = torch.as_tensor(noise, dtype=torch.float64)
+        targets = weights.argmax(-1) if true is None else torch.as_tensor(true)
+        rows = read_noise(_Instances(weights, targets))
+    clear = dominant(rows)
+    proved = torch.zeros_like(clear)
+    form = take_apart(loss, rows.num_classes)
+    kept = clear.nonzero()[:, 0]
+    if len(kept) and not form.unknown:
+        inner, known = rows.pick(kept), dict(tables or {})
+        if claim == "monotone":
+            tests = monotone_tests(form, inner, cells, known)
+            sure = torch.stack([t.passed & (t.certified | _free(t.free, kept)) for t in tests])
+            proved[kept] = sure.all(0)
+        else:
+            for place in range(len(kept)):
+                row = inner.pick(torch.tensor([place]))
+                status = _certify(loss, row, claim, cells, known, False).status
+                proved[kept[place]] = status == "PROVED"
+    return InstanceVerdict(proved, ~clear, claim)
+
+
+@dataclass(frozen=True)
+class _Instances:
+    rows: Tensor
+    true: Tensor
+
+
+def _free(free: Tensor | None, kept: Tensor) -> Tensor:
+    return torch.zeros(len(kept), dtype=torch.bool) if free is None else free
+
+
+def check_claim(claim: str) -> None:
+    """Raise unless it is one of the claims."""
+    if claim not in get_args(Claim):
+        raise ValueError(f"claim must be one of {', '.join(get_args(Claim))}, got {claim!r}")
+
+
+def check_policy(loss: Loss) -> None:
+    """Raise where a policy changes the weights of labels: the noise must say so itself."""
+    if loss.weight is not None or loss.label_smoothing:
+        raise ValueError(
+            "loss must have no class weights and no label smoothing: these change the noise that "
+            f"the loss sees; put them into the noise, and certify the loss without; got {loss!r}"
+        )
+
+
+def _certify(
+    loss: Loss,
+    rows: Rows,
+    claim: Claim,
+    cells: int,
+    tables: dict[BaseFunction, Table],
+    refute: bool,
+) -> Verdict:
+    form = take_apart(loss, rows.num_classes)
+    if claim == "global" and not _bounded(form):
+        return _unbounded(form, rows)
+    found = None
+    if not form.unknown and (form.understood or bool(_even(form, rows))):
+        found = _DECIDE[claim](form, rows, cells, tables, refute)
+        if form.understood or found.status == "PROVED":
+            return found
+    named = ", ".join(str(part) for part in (*form.unknown, *form.normalised))
+    if (
+        refute
+        and claim == "monotone"
+        and not any(isinstance(part, _OTHER) for part in form.unknown)
+    ):
+        for row in _sample(rows):
+            witness = find_rise_of(loss, rows.pick(row))
+            if witness is not None:
+                return Verdict(
+                    "REFUTED",
+                    claim,
+                    "gradient of the loss itself",
+                    "there is a prediction at which a larger logit of the true class hurts.",
+                    "logits",
+                    row=int(rows.targets[row]),
+                    witness=witness,
+                    assumptions=ASSUMPTIONS,
+                )
+    reason = f"nothing is proved for {named} under this noise, and no counterexample was found."
+    return found or Verdict("UNCERTIFIED", claim, "none", reason)
+
+
+def _even(form: Form, rows: Rows) -> Tensor:
+    (test,) = monotone_tests(Form(form.num_classes, None, None, form.normalised, ()), rows, 8, {})
+    return test.passed.all()
+
+
+def _sample(rows: Rows) -> list[Tensor]:
+    """A few rows: the most difficult, and some others."""
+    order = (rows.own / rows.rivals[0]).argsort()
+    return [order[place : place + 1] for place in range(min(4, len(order)))]
+
+
+def _bounded(form: Form) -> bool:
+    mixtures = [form.reduction]
+    if form.separation is not None:
+        mixtures += [form.separation.own, form.separation.others]
+    return all(mixture is None or mixture.bounded for mixture in mixtures)
+
+
+def _unbounded(form: Form, rows: Rows) -> Verdict:
+    """An unbounded base function: full confidence costs infinitely much, or nothing is known."""
+    rule = "values at full confidence"
+    separation = form.separation
+    if form.understood and separation is not None and separation.a is not None:
+        c = coefficients(rows.weights, rows.totals[:, None], separation.a)
+        c = c.scatter(1, rows.targets[:, None], 0.0)
+        worst = int(c.amax(1).argmax())
+        # with negative coefficients among them the sum may tend to anything
+        if float(c[worst].max()) > 0 and float(c[worst].min()) >= 0 and form.reduction is None:
+            weights = tuple(rows.weights[worst].tolist())
+            probs = (rows.weights[worst] + 1e-3) / (1 + 1e-3 * rows.num_classes)
+            total = tuple((probs / probs.sum()).tolist())
+            target = int(rows.targets[worst])
+            reason = "full confidence costs infinitely much where a label is wrong."
+            witness = Witness(weights, target, total, float("inf"))
+            return Verdict("REFUTED", "global", rule, reason, "global", row=target, witness=witness)
+    reason = "the loss is unbounded; nothing is proved about its minimum."
+    return Verdict("UNCERTIFIED", "global", rule, reason)

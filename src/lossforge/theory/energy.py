@@ -1,0 +1,129 @@
+r"""The weighted loss itself, relative to full confidence in the true class.
+
+Normalised so that every base function is 0 at full confidence: with A and B the integrals of the
+densities of target separation and F that of binary reduction,
+
+.. math::
+    W(u) - W(e_t) = \Psi_t(1) - \sum_j \Psi_j(u_j) + \frac{1}{K-1} \Big( \sum_{i<j}
+        \Phi_{ij}(p_{ij}) - \mathrm{limit} \Big), \qquad \Psi_j = w_j A - (S - w_j) B.
+
+The limit of the pairs at the one-hot vector depends on how the other classes vanish. Its smallest
+value is bounded from below pair by pair, so a prediction found better is better than all of them.
+"""
+
+import torch
+from torch import Tensor
+
+from ..base import Exponential, Quadratic
+from .form import Form, Mixture
+from .slots import Slots, candidates, fill_slots
+from .verdict import Witness
+from .weights import Rows
+
+_RELATIVE = 1e-11
+_BATCH = 1 << 24
+_STEPS, _STARTS = 80, 16
+
+
+def find_better(form: Form, row: Rows) -> Witness | None:
+    """A prediction whose weighted loss is below that of full confidence in the target."""
+    slots = fill_slots(row)
+    logits = _starts(form, slots)
+    floor = torch.zeros((), dtype=torch.float64)
+    if form.reduction is not None:
+        floor = _limit(form.reduction, row)
+    gain, size = _gain(form, slots, logits, floor)
+    best = logits[(gain / size).argsort(descending=True)[:_STARTS]]
+    if float((gain - _RELATIVE * size).max()) <= 0:
+        best = _climb(form, slots, best, floor)
+    gain, size = _gain(form, slots, best, floor)
+    place = int((gain - _RELATIVE * size).argmax())
+    if float(gain[place] - _RELATIVE * size[place]) <= 0:
+        return None
+    probs = tuple(slots.full(slots.softmax(best[place : place + 1]))[0].tolist())
+    weights = tuple(row.weights[0].tolist())
+    return Witness(weights, int(row.targets[0]), probs, float(gain[place]))
+
+
+def _starts(form: Form, slots: Slots) -> Tensor:
+    """(B, J) logits: candidates, also with the absent slots in a chain by their weight."""
+    logits = torch.log(candidates(slots))
+    if form.reduction is None:
+        return logits
+    rank = torch.arange(len(slots.weights), dtype=torch.float64)
+    return torch.cat([logits, torch.where(logits < -60, -70 - 20 * rank, logits)])
+
+
+def _gain(form: Form, slots: Slots, logits: Tensor, floor: Tensor) -> tuple[Tensor, Tensor]:
+    """(B,) how much better than full confidence predictions are, and the terms' size."""
+    weights, total = slots.weights, slots.total
+    gain = size = torch.zeros(len(logits), dtype=torch.float64)
+    if form.separation is not None:
+        probs = slots.softmax(logits)
+        own, rest = form.separation.own.integral, form.separation.others.integral
+        terms = slots.counts * (weights * own(probs) - (total - weights) * rest(probs))
+        one = torch.ones((), dtype=torch.float64)
+        full = weights[0] * own(one) - (total - weights[0]) * rest(one)
+        gain = gain + terms.sum(1) - full
+        size = size + terms.abs().sum(1) + full.abs()
+    if form.reduction is not None:
+        pairs = _pairs(form.reduction, slots, logits) / (form.num_classes - 1)
+        gain = gain + floor / (form.num_classes - 1) - pairs
+        size = size + pairs
+    return gain, size
+
+
+def _pairs(reduction: Mixture, slots: Slots, logits: Tensor) -> Tensor:
+    """(B,) sums over ordered pairs of classes i != j of w_i l(p_ij), l(p) = F(1) - F(p)."""
+    p = torch.sigmoid(logits[:, :, None] - logits[:, None, :])
+    losses = reduction.integral(torch.ones((), dtype=torch.float64)) - reduction.integral(p)
+    number = slots.counts[:, None] * slots.counts - torch.diag(slots.counts)
+    return (slots.weights[:, None] * number * losses).sum((1, 2))
+
+
+def _limit(reduction: Mixture, row: Rows) -> Tensor:
+    """A lower bound of the pairs' sum along predictions that tend to the one-hot vector."""
+    target, weights = int(row.targets[0]), row.weights[0]
+    top = reduction.integral(torch.ones((), dtype=torch.float64))
+    keep = torch.arange(len(weights)) != target
+    rivals, counts = torch.unique_consecutive(weights[keep].sort().values, return_counts=True)
+    number = counts[:, None] * counts[None] - torch.diag(counts)
+    lowest = _lowest_pairs(reduction, rivals[:, None], rivals[None], top)
+    total: Tensor = weights[keep].sum() * top + (number * lowest).sum() / 2
+    return total
+
+
+def _lowest_pairs(reduction: Mixture, heavy: Tensor, light: Tensor, top: Tensor) -> Tensor:
+    """Lower bounds of min over p of w_i l(p) + w_j l(1 - p), elementwise over pairs of weights."""
+    size = max(3, min(4097, _BATCH // (heavy.numel() * light.numel())) | 1)
+    p = torch.linspace(0, 1, size, dtype=torch.float64)
+    loss, density = top - reduction.integral(p), reduction.density(p.clamp(min=1e-9))
+    blend = heavy[..., None] * loss + light[..., None] * loss.flip(0)
+    lowest = blend.amin(-1)
+    ends = torch.minimum(heavy, light) * top
+    if isinstance(reduction.only, Exponential | Quadratic):
+        # l(p) + l(1 - p) has its extremes at the ends and in the middle: exact for equal weights
+        exact = heavy == light
+    else:
+        exact = torch.zeros_like(ends, dtype=torch.bool)
+    # a pair that falls towards its heavier class all the way has its minimum there
+    worst = (density.flip(0) / density).max() * 1.001
+    exact = exact | (torch.maximum(heavy, light) >= worst * torch.minimum(heavy, light))
+    # between two points of the grid a pair falls by at most half a step of the steepest slope
+    slack = torch.maximum(heavy, light) * density.max() * 1.01 / (2 * (size - 1))
+    return torch.where(exact, torch.minimum(lowest, ends), lowest - slack)
+
+
+def _climb(form: Form, slots: Slots, logits: Tensor, floor: Tensor) -> Tensor:
+    """Gradient steps in the logits towards a better prediction."""
+    logits = logits.clone().requires_grad_()
+    optimizer = torch.optim.Adam([logits], lr=0.1)
+    with torch.enable_grad():
+        for _ in range(_STEPS):
+            gain, _ = _gain(form, slots, logits, floor)
+            optimizer.zero_grad()
+            (-gain.sum()).backward()  # type: ignore[no-untyped-call]
+            if logits.grad is None or not bool(logits.grad.isfinite().all()):
+                break
+            optimizer.step()
+    return logits.detach()

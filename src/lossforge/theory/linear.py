@@ -1,0 +1,162 @@
+r"""Proofs that look at all rivals at once.
+
+The derivative of the weighted loss with respect to the target's logit is
+:math:`-x \sum_s y_s B_s(x, y_s)` (see `bounds`), and the rivals' probabilities y share 1 - x. If
+:math:`y B_s(x, y) \ge \nu y - d_s` for all y, the sum is at least :math:`\nu (1 - x) - \sum_s d_s`.
+For every cell of x a slope nu is looked for that makes this nonnegative.
+"""
+
+import torch
+from torch import Tensor
+
+from .bounds import Bounds, edges
+
+_SIDE, _SLOPES, _GROUPS = 160, 33, 8
+
+
+def sum_is_nonnegative(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
+    """Whether raising the target's logit never hurts in a row.
+
+    Args:
+        bounds: Of the loss; the effect of a binary reduction must be known not to be negative.
+        own: The target's weight.
+        rivals: The others' weights.
+        total: The sum of all.
+    """
+    if not bounds.reduces:
+        return _separated(bounds, own, rivals, total)
+    step, edge = 1 / _SIDE, edges(_SIDE)
+    groups = _grouped(rivals)
+    effects = [(count, _effect(bounds, own, weight, total)) for count, weight in groups]
+    held = _one_by_itself(effects, edge, step)
+    if bool(held.all()) or _separated(bounds, own, rivals, total):
+        return True
+    return bool((held | _by_slopes(effects, edge, step)).all())
+
+
+def _by_slopes(effects: list[tuple[int, Tensor]], edge: Tensor, step: float) -> Tensor:
+    """(x cells,) where a slope proves it."""
+    x, y = edge[:, None, None], edge[None, :, None]
+    within = x + y < 1  # cells of y that leave room for x
+    values = torch.cat([effect[within[..., 0]] for _, effect in effects])
+    values = values[values.isfinite()]
+    if not len(values):
+        return torch.zeros(len(edge), dtype=torch.bool)
+    shares = torch.linspace(0, 1, _SLOPES, dtype=torch.float64)
+    slopes = torch.quantile(values[:: max(1, len(values) // 100_000)], shares)
+    # the slope that the corner x = 1, y = 0 needs
+    corner = torch.stack([effect[-1, 0] for _, effect in effects]).min()[None]
+    slopes = torch.cat([slopes, corner])
+    spent = torch.zeros(())
+    for count, effect in effects:
+        excess = effect[..., None] - slopes
+        least = torch.where(excess >= 0, y, y + step) * excess
+        spent = spent - count * torch.where(within, least, 0.0).amin(1).clamp(max=0)
+    room = (1 - edge[:, None] - torch.where(slopes >= 0, step, 0.0)).clamp(min=0)
+    return (slopes * room - spent >= 0).any(1)
+
+
+def _one_by_itself(effects: list[tuple[int, Tensor]], edge: Tensor, step: float) -> Tensor:
+    """(x cells,) where it holds with the heaviest rival as it is, the others by their worst."""
+    (count, effect), *others = effects
+    if count > 1 or not others:
+        return torch.zeros(len(edge), dtype=torch.bool)
+    x, y = edge[:, None], edge[None]
+    within = x + y < 1
+    # of the cells that the others can reach
+    worst = torch.stack([other for _, other in others]).amin(0).cummin(1).values
+    number = torch.arange(len(edge))
+    reach = (len(edge) - number[:, None] - number).clamp(0, len(edge) - 1)
+    worst = worst.gather(1, reach)
+    first = torch.where(effect >= 0, y, y + step) * effect
+    left = torch.where(worst >= 0, (1 - x - y - 2 * step).clamp(min=0), 1 - x - y)
+    return ((first + left * worst >= 0) | (effect >= 0) & (worst >= 0) | ~within).all(1)
+
+
+def _separated(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
+    """The same for target separation alone, whose x and y come apart: on all cells."""
+    start, step = edges(bounds.cells), 1 / bounds.cells
+    pull, _ = bounds.theta(own, total, start, start + step)
+    groups = _grouped(rivals)
+    pushes = [bounds.theta(weight, total, start, start + step)[1] for _, weight in groups]
+    # a cell of x leaves room for the cells of y that reach below 1 - x
+    last = (bounds.cells - torch.arange(bounds.cells)).clamp(max=bounds.cells - 1)
+    steepest = torch.stack([push.cummax(0).values for push in pushes]).amax(0)
+    if not bool(steepest.isfinite().all()):
+        return False
+    if all(bool((push <= 0).all()) for push in pushes[1:]) and groups[0][0] == 1:
+        # one rival counts, and what it leaves can go to others at no cost
+        most = ((start + step) * pushes[0]).clamp(min=0).cummax(0).values[last]
+        room = (1 - start - torch.where(pull >= 0, step, 0.0)).clamp(min=0)
+        if bool(((pull * room >= most) | (pull >= steepest[last])).all()):
+            return True
+    spread = torch.linspace(0, 1, 4 * _SLOPES, dtype=torch.float64)
+    low, high = float(torch.stack(pushes).min()), float(steepest[-1])
+    places = (bounds.cells * spread.square()).long().clamp(max=bounds.cells - 1)
+    slopes = torch.cat([low + (high - low) * spread, steepest[places]])
+    spent = torch.zeros(())
+    for (count, _), push in zip(groups, pushes, strict=True):
+        excess = push[:, None] - slopes
+        gain = torch.where(excess >= 0, start[:, None] + step, start[:, None]) * excess
+        spent = spent + count * gain.cummax(0).values.clamp(min=0)[last]
+    lead = pull[:, None] - slopes
+    room = (1 - start[:, None] - torch.where(lead >= 0, step, 0.0)).clamp(min=0)
+    return bool((lead * room - spent >= 0).any(1).all())
+
+
+def full_confidence_is_best(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
+    """Whether full confidence is best for target separation, by the same kind of bound.
+
+    With m = 1 - x and Psi the integral of Theta, the target loses Psi_t(1) - Psi_t(1 - m); that
+    must exceed the sum of Psi_s(y_s) over the rivals, who share m. For small m densities are
+    compared, which is exact as m tends to 0; otherwise Psi_s(y) <= nu y + d_s.
+    """
+    start, step = edges(bounds.cells), 1 / bounds.cells
+    pull = bounds.theta(own, total, start, start + step)[0].flip(0)
+    groups = _grouped(rivals)
+    pushes = [bounds.theta(weight, total, start, start + step)[1] for _, weight in groups]
+    steepest = torch.stack([push.cummax(0).values for push in pushes]).amax(0)
+    held = pull.cummin(0).values > steepest
+    kept = _ends_of_cells(pull * step).amin(0) * (1 - bounds.cells * 2**-50)
+    slopes = torch.linspace(0, 1, 4 * _SLOPES, dtype=torch.float64) * float(steepest[-1])
+    spent = torch.zeros(())
+    for (count, _), push in zip(groups, pushes, strict=True):
+        most = _ends_of_cells(push * step).amax(0) * (1 + bounds.cells * 2**-50)
+        excess = most[:, None] - slopes * start[:, None]
+        spent = spent + count * excess.cummax(0).values.clamp(min=0)
+    room = slopes * (start[:, None] + step)
+    held |= (kept[:, None] - room - spent > 0).any(1)
+    return bool(held.all())
+
+
+def _effect(bounds: Bounds, own: float, rival: float, total: float) -> Tensor:
+    """(x cells, y cells) lower bounds of B, the reductions' part known not to be negative."""
+    step, edge = 1 / _SIDE, edges(_SIDE)
+    low, _ = bounds.theta(own, total, edge, edge + step)
+    _, high = bounds.theta(rival, total, edge, edge + step)
+    effect = low[:, None] - high[None]
+    x0, y0 = torch.meshgrid(edge, edge, indexing="ij")
+    x1, y1 = x0 + step, y0 + step
+    start = torch.where(x0 > 0, x0 / (x0 + y1), 0.0)
+    stop = torch.where(y0 > 0, x1 / (x1 + y0), 1.0)
+    gain, _ = bounds.pair(own, rival, start, stop)
+    return effect + gain.clamp(min=0) / ((bounds.num_classes - 1) * (x1 + y1) ** 2)
+
+
+def _ends_of_cells(parts: Tensor) -> Tensor:
+    """(2, N) running sums before and after each cell."""
+    after = parts.cumsum(0)
+    return torch.stack([after - parts, after])
+
+
+def _grouped(rivals: Tensor) -> list[tuple[int, float]]:
+    """Rivals in a few groups, each counted with its heaviest weight."""
+    ordered = rivals.sort(descending=True).values
+    distinct = torch.unique_consecutive(ordered)
+    if len(distinct) <= _GROUPS:
+        return [(int((ordered == weight).sum()), float(weight)) for weight in distinct]
+    # the heaviest one by one: they matter most
+    heads = [(1, float(weight)) for weight in ordered[: _GROUPS - 2]]
+    rest = ordered[_GROUPS - 2 :]
+    half = len(rest) // 2
+    return [*heads, (half, float(rest[0])), (len(rest) - half, float(rest[half]))]

@@ -1,0 +1,128 @@
+"""Label weights: what a noise says about each instance, checked and never renormalised."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+TOLERANCE = 1e-6  # of a row's sum: estimates are stored in single precision
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The label distributions of instances, one a row, and the class that should win in each.
+
+    Args:
+        weights: (R, K), nonnegative; rows sum to one.
+        targets: (R,) the true class of each row.
+        kind: Where they come from: a transition matrix, one weight vector, or many instances.
+    """
+
+    weights: Tensor
+    targets: Tensor
+    kind: Literal["matrix", "vector", "instances"]
+
+    @property
+    def num_classes(self) -> int:
+        return self.weights.shape[1]
+
+    @cached_property
+    def totals(self) -> Tensor:
+        """(R,) sums of the rows: one, up to what rounding left."""
+        return self.weights.sum(1)
+
+    @cached_property
+    def own(self) -> Tensor:
+        """(R,) weights of the targets."""
+        return self.weights.gather(1, self.targets[:, None])[:, 0]
+
+    @cached_property
+    def rivals(self) -> tuple[Tensor, Tensor]:
+        """(R,) largest weight of the other classes, and the class that has it."""
+        others = self.weights.scatter(1, self.targets[:, None], -torch.inf)
+        best = others.max(1)
+        return best.values, best.indices
+
+    @cached_property
+    def lightest(self) -> Tensor:
+        """(R,) smallest weight of the other classes."""
+        return self.weights.scatter(1, self.targets[:, None], torch.inf).amin(1)
+
+    def pick(self, rows: Tensor) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.weights[rows], self.targets[rows], self.kind)
+
+
+def read_noise(noise: object, num_classes: int | None = None) -> Rows:
+    """Rows of a transition matrix, a weight vector, or an object that carries one.
+
+    Args:
+        noise: A (K, K) transition matrix, whose row y belongs to the true class y; a (K,) vector
+            of weights, whose largest is the true class; an object with such a matrix as its ``T``
+            (`lossforge.noise.NoiseEstimate`); or one with ``rows`` (N, K) and ``true`` (N,)
+            (`lossforge.noise.InstanceNoise`).
+        num_classes: What the number of classes must be, if it is known.
+
+    Raises:
+        ValueError: names the row that is not a distribution, or in which the true class does not
+            have the largest weight: no loss can learn that class from such labels.
+    """
+    if hasattr(noise, "rows") and hasattr(noise, "true"):
+        found = Rows(_weights(noise.rows), torch.as_tensor(noise.true), "instances")
+        _check_size(found.num_classes, num_classes)
+        return found
+    weights = _weights(getattr(noise, "T", noise) if not isinstance(noise, Tensor) else noise)
+    if weights.shape[0] == 1:
+        found = Rows(weights, weights.argmax(1), "vector")
+    elif weights.shape[0] == weights.shape[1]:
+        found = Rows(weights, torch.arange(len(weights)), "matrix")
+    else:
+        raise ValueError(
+            "noise must be a square transition matrix or one vector of weights, got shape "
+            f"{tuple(weights.shape)}; certify_instances takes one row for each instance"
+        )
+    _check_size(found.num_classes, num_classes)
+    _check_dominant(found)
+    return found
+
+
+def dominant(rows: Rows) -> Tensor:
+    """(R,) whether the target has the largest weight, and it alone."""
+    return rows.own > rows.rivals[0]
+
+
+def _weights(values: object) -> Tensor:
+    weights = torch.as_tensor(values, dtype=torch.float64, device="cpu")
+    weights = weights[None] if weights.ndim == 1 else weights
+    if weights.ndim != 2 or weights.shape[1] < 2 or not len(weights):
+        raise ValueError(f"noise must have 2 classes or more, got shape {tuple(weights.shape)}")
+    wrong = ~((weights >= 0) & (weights <= 1 + TOLERANCE)).all(1)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        entries = weights[row]
+        bad = entries[~((entries >= 0) & (entries <= 1 + TOLERANCE))][0]
+        raise ValueError(f"row {row} of the noise must hold probabilities, got {float(bad):g}")
+    off = (weights.sum(1) - 1).abs()
+    if bool((off > TOLERANCE).any()):
+        row = int((off > TOLERANCE).nonzero()[0])
+        total = float(weights[row].sum())
+        raise ValueError(f"row {row} of the noise must sum to 1, got {total:.9g}")
+    return weights
+
+
+def _check_size(found: int, expected: int | None) -> None:
+    if expected is not None and found != expected:
+        raise ValueError(f"the noise must be over {expected} classes, got {found}")
+
+
+def _check_dominant(rows: Rows) -> None:
+    wrong = ~dominant(rows)
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        own, (weight, rival) = float(rows.own[row]), (part[row] for part in rows.rivals)
+        raise ValueError(
+            f"row {row} of the noise has no unique largest weight at its true class "
+            f"{int(rows.targets[row])}: {own:g} there, {float(weight):g} at class {int(rival)}"
+        )

@@ -1,0 +1,111 @@
+"""Instance-dependent noise: its exact label distributions, and for how many a loss is proved."""
+
+import pytest
+import torch
+
+from lossforge import BEF, CE, MAE, data, noise, theory
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def some_data(n=600, num_classes=4):
+    generator = seeded(7)
+    features = torch.randn(n, 2, 3, generator=generator)
+    return features, torch.randint(0, num_classes, (n,), generator=generator)
+
+
+def test_rows_are_distributions_with_the_rate_beside_the_true_class():
+    features, labels = some_data()
+    found = noise.instance_rows(features, labels, 4, 0.3, std=0.05, generator=seeded())
+    assert found.rows.dtype == torch.float64
+    assert torch.equal(found.true, labels)
+    assert bool((found.rows >= 0).all())
+    torch.testing.assert_close(found.rows.sum(1), torch.ones(600))
+    own = found.rows.gather(1, labels[:, None])
+    assert (1 - own).mean().item() == pytest.approx(0.3, abs=4 * 0.05 / 600**0.5)
+
+
+def test_the_rates_and_confusions_are_those_of_the_labels():
+    # the same instance many times: its labels follow its row
+    features, labels = some_data(3)
+    rows, drawn = [], []
+    for seed in range(3000):
+        rows.append(noise.instance_rows(features, labels, 4, 0.4, generator=seeded(seed)).rows)
+        corrupted = noise.part_dependent(features, labels, 4, 0.4, generator=seeded(seed))
+        drawn.append(torch.nn.functional.one_hot(corrupted.labels, 4).double())
+    probs, seen = torch.stack(rows), torch.stack(drawn)
+    # each draw minus its probability has mean 0 and a known variance
+    error = (probs * (1 - probs)).sum(0).sqrt() / len(rows)
+    assert bool(((seen - probs).mean(0).abs() <= 4.5 * error + 1e-12).all())
+    # and each is explained by its own row far better than by the average one
+    own = (seen * probs.clamp(min=1e-12).log()).sum()
+    average = (seen * probs.mean(0).clamp(min=1e-12).log()).sum()
+    assert own > average + 100
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_generator_ends_where_part_dependent_leaves_it(seed):
+    features, labels = some_data()
+    first, second = seeded(seed), seeded(seed)
+    given = noise.part_dependent(features, labels, 4, 0.4, generator=first).labels
+    found = noise.instance_rows(features, labels, 4, 0.4, generator=second)
+    assert torch.equal(first.get_state(), second.get_state())
+    assert bool((found.rows.gather(1, given[:, None]) > 0).all())
+
+
+def test_large_features_leave_one_wrong_class():
+    features, labels = some_data()
+    rows = noise.instance_rows(200 * features, labels, 4, 0.4, generator=seeded()).rows
+    wrong = rows.scatter(1, labels[:, None], 0.0)
+    assert (wrong.amax(1) / wrong.sum(1)).median() > 0.999
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rate": 1.5}, "rate must be"),
+        ({"std": 0.0}, "std must be"),
+        ({"features": torch.zeros(3, 2)}, "each of the 10 labels"),
+        ({"features": torch.full((10, 2), torch.nan)}, "must be finite"),
+    ],
+)
+def test_what_is_refused(change, message):
+    settings = {
+        "features": torch.zeros(10, 2),
+        "labels": torch.arange(2).repeat(5),
+        "num_classes": 2,
+        "rate": 0.2,
+    }
+    with pytest.raises(ValueError, match=message):
+        noise.instance_rows(**{**settings, **change}, generator=seeded())
+
+
+def digits_noise(rate):
+    train = data.load("digits").train
+    inputs = train.inputs.flatten(1).double()
+    return noise.instance_rows(inputs, train.true, 10, rate, generator=seeded())
+
+
+def test_the_certified_share_of_digits_falls_with_the_rate():
+    shares = []
+    for rate in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6):
+        labels = digits_noise(rate)
+        found = theory.certify_instances(BEF(), labels)
+        assert len(found.proved) == len(labels.true)
+        assert not bool((found.proved & found.dominated).any())
+        shares.append(found.fraction)
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] > 0.8
+    assert shares[-1] < shares[0] - 0.3
+
+
+def test_a_flat_loss_is_proved_wherever_the_true_label_leads():
+    labels = digits_noise(0.5)
+    found = theory.certify_instances(MAE(), labels)
+    own = labels.rows.gather(1, labels.true[:, None])[:, 0]
+    leads = own > labels.rows.scatter(1, labels.true[:, None], 0.0).amax(1)
+    assert torch.equal(found.proved, leads)
+    assert torch.equal(found.dominated, ~leads)
+    assert theory.certify_instances(CE(), labels).fraction == 0
