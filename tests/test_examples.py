@@ -19,6 +19,7 @@ pytest.importorskip("PIL")
 pytest.importorskip("sklearn")
 
 ROOT = Path(__file__).parents[1]
+TRAINABILITY = ROOT / "examples" / "trainability.py"
 TRANSITIONS = ROOT / "examples" / "transitions.py"
 LOADING = ROOT / "benchmarks" / "loading.py"
 SAMPLES = 50_000
@@ -122,3 +123,13 @@ def test_the_loading_benchmark_stops_at_ctrl_c(environment):
     assert process.returncode == 130
     assert rest.splitlines()[-1] == "stopped"
     assert "Traceback" not in rest
+
+
+def test_descent_without_a_network(environment):
+    done = run(environment, TRAINABILITY, "--starts", "6", "--steps", "300")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 8
+    proved = [line for line in lines if "monotone PROVED" in line]
+    assert len(proved) == 2
+    assert all(line.count("100 %") == 2 for line in proved)

@@ -242,7 +242,7 @@ def test_a_direction_of_another_size_is_named(tmp_path):
     path = write_csv(tmp_path / "ray.csv", [[0, 1], [1, 0]])
     result = run("frontier", "MAE", *TEN, "--direction", path)
     assert result.exit_code == 2
-    assert "direction must be 10 x 10, got shape (2, 2)" in result.stderr
+    assert "direction must be 10 x 10 or one row of it, got shape (2, 2)" in result.stderr
 
 
 def test_shown_rates_never_exceed_the_proved_ones():

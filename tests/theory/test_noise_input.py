@@ -38,7 +38,7 @@ def test_an_estimate_is_read_through_its_matrix():
         ),
         ([0.5, 0.5], "row 0 of the noise has no unique largest weight"),
         ([[0.9, 0.1]] * 3, "noise must be a square transition matrix or one vector"),
-        ([1.0], "noise must have 2 classes or more"),
+        ([1.0], "noise must be a matrix or a vector over 2 classes or more"),
     ],
 )
 def test_bad_noise_is_refused_by_row(noise, complaint):

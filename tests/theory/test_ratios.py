@@ -2,7 +2,6 @@
 
 import math
 import random
-import time
 
 import mpmath
 import numpy as np
@@ -12,7 +11,8 @@ import torch
 from lossforge import base
 from lossforge.base import Exponential, Quadratic
 from lossforge.theory.enclosure import Table, enclose, from_intervals
-from lossforge.theory.ratios import ratios, worst_pair, worst_transfer
+from lossforge.theory.ratios import ratios
+from lossforge.theory.worst import worst_pair, worst_transfer
 
 NAMES = ("xi_box", "xi_tri", "kappa_A", "kappa_B", "rho_M", "R_G", "R_mirror")
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -357,13 +357,3 @@ def test_worst_points_of_coarse_grids_are_refined():
     x, y = worst_transfer(function, 50)
     exact = ratios(function, table=from_intervals(lambda x: 2 + (9 * x).sin(), 20_000))
     assert float(function.phi(y) / function.phi(x)) == pytest.approx(exact.xi_tri, rel=5e-3)
-
-
-def test_ratios_are_fast():
-    function = base.Truncated(Exponential(-1.0, -8.0, 0.3), 0.1)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        ratios(function, 4000)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.1

@@ -18,6 +18,7 @@ from .frontier import shown
 from .options import one_line_errors
 
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
+DIGITS = 10  # classes of the data that `lossforge train` takes by itself
 _CURVATURE = {"exponential": "beta", "quadratic": "alpha/beta"}
 
 
@@ -74,8 +75,11 @@ def _lines(found: Design, noise: Noise | None) -> list[str]:
     ]
     fields += [("bears", ", ".join(rates)), *_admissible(found)]
     lines += [line for label, text in fields for line in labelled(label, text)]
-    command = "lossforge train" + ("" if noise is None else _train_noise(noise.text))
-    return [*lines, "", f"train with it: {command} --loss {shlex.quote(str(found.loss))}"]
+    lines += ["", f'in Python: criterion = lossforge.parse("{found.loss}")']
+    if found.num_classes == DIGITS:
+        command = "lossforge train" + ("" if noise is None else _train_noise(noise.text))
+        lines.append(f"train with it: {command} --loss {shlex.quote(str(found.loss))}")
+    return lines
 
 
 def _train_noise(text: str) -> str:

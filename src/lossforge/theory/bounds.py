@@ -22,7 +22,7 @@ from .enclosure import Table, enclose
 from .form import Form, Mixture, Separation
 
 Tables = Mapping[BaseFunction, Table]
-_SMALL = 1e-13  # relative; rounding of the sums of bounds below
+_SMALL = 1e-15  # relative; rounding of the products and sums below
 _PAIR_CELLS, _MOST_CELLS, _ROUNDS = 48, 60_000, 6  # of the search for a joint proof
 
 
@@ -100,6 +100,12 @@ class Bounds:
         return self._pairs is not None
 
     @property
+    def positive(self) -> bool:
+        """Whether the densities of targets and of pairs are positive inside [0, 1]."""
+        used = [part.table.low[1:-1] for part in (self._own, self._pairs) if part is not None]
+        return all(bool((low > 0).all()) for low in used)
+
+    @property
     def certified(self) -> bool:
         """Whether every table is proved."""
         return all(table.certified for table in self._used)
@@ -120,10 +126,10 @@ class Bounds:
         _, high = self.theta(rival, total, start, stop)
         if self.num_classes == 2:
             gain, _ = self.pair(own, rival, start, stop)
-            return bool((low - high.flip(0) + gain >= _slack(low, high)).all())
+            return bool((low - high.flip(0) + gain >= 0).all())
         # a cell of x meets the cells of y that reach below the line x + y = 1
         worst = torch.cat([high.cummax(0).values, high.max()[None]]).flip(0)[: self.cells]
-        return bool((low - worst >= _slack(low, high)).all())
+        return bool((low - worst >= 0).all())
 
     def joint(self, own: float, rival: float, total: float) -> bool:
         """Whether B >= 0 for all x + y <= 1, by splitting cells until each is proved.
@@ -160,8 +166,7 @@ class Bounds:
         low, high = pull[0] - push[1], pull[1] - push[0]
         low = low * torch.where(low >= 0, least, most)
         high = high * torch.where(high >= 0, most, least)
-        slack = _SMALL * (low.abs() + gain.abs())
-        return low + gain - slack, high + gain_high + slack
+        return low + gain, high + gain_high
 
     def theta(
         self, weight: float, total: float, start: Tensor, stop: Tensor
@@ -172,20 +177,22 @@ class Bounds:
         low, high = self._own.between(start, stop)
         a = self._separation.a
         if a is not None:
-            c = (1 + a) * weight - a * total
-            return _times(c, low, high)
+            # a coefficient is a difference, and off by what its terms were rounded by
+            c, off = (1 + a) * weight - a * total, _SMALL * (1 + a)
+            return _times(c - off, low, high)[0], _times(c + off, low, high)[1]
         lows, highs = _times(weight, low, high)
         if self._others is None:
-            return lows, highs
+            return _widened(lows, highs)
         less, most = _times(total - weight, *self._others.between(start, stop))
+        (lows, highs), (less, most) = _widened(lows, highs), _widened(less, most)
         return lows - most, highs - less
 
     def pair(self, own: float, rival: float, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
         """Bounds of w_t f(p) - w_s f(1 - p) over intervals of p."""
         if self._pairs is None:
             return torch.zeros_like(start), torch.zeros_like(start)
-        low, high = _times(own, *self._pairs.between(start, stop))
-        less, most = _times(rival, *self._pairs.between(1 - stop, 1 - start))
+        low, high = _widened(*_times(own, *self._pairs.between(start, stop)))
+        less, most = _widened(*_times(rival, *self._pairs.between(1 - stop, 1 - start)))
         return low - most, high - less
 
 
@@ -196,10 +203,8 @@ def _times(factor: float, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
     return (factor * low, factor * high) if factor > 0 else (factor * high, factor * low)
 
 
-def _slack(low: Tensor, high: Tensor) -> float:
-    finite = torch.cat([low, high])
-    finite = finite[finite.isfinite()]
-    return _SMALL * float(finite.abs().max()) if len(finite) else 0.0
+def _widened(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    return low - _SMALL * low.abs(), high + _SMALL * high.abs()
 
 
 def edges(cells: int) -> Tensor:

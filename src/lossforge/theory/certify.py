@@ -12,16 +12,16 @@ from ..constructions import Negative, ViewsDivergence
 from ..errors import check_integer
 from ..loss import Loss
 from .coefficients import coefficients
-from .enclosure import Table
+from .device import on_cpu
+from .enclosure import CELLS, Table
 from .form import Form, take_apart
 from .generic import find_rise_of
 from .globally import certify_global
 from .monotone import ASSUMPTIONS, certify_monotone, certify_transfers
-from .parts import monotone_tests
+from .parts import monotone_tests, normalised
 from .verdict import Claim, Verdict, Witness
-from .weights import Rows, dominant, read_noise
+from .weights import Rows, dominant, instance_rows, read_noise
 
-_CELLS = 4000
 _OTHER = (Negative, ViewsDivergence)  # their labels or inputs are not those of a noise
 _DECIDE = {
     "monotone": certify_monotone,
@@ -30,13 +30,14 @@ _DECIDE = {
 }
 
 
+@on_cpu
 def certify(
     loss: Loss,
     noise: object,
     *,
     num_classes: int | None = None,
     claim: Claim = "monotone",
-    cells: int = _CELLS,
+    cells: int = CELLS,
     tables: Mapping[BaseFunction, Table] | None = None,
     refute: bool = True,
 ) -> Verdict:
@@ -61,7 +62,7 @@ def certify(
         'PROVED'
     """
     check_claim(claim)
-    check_policy(loss)
+    check_loss(loss)
     check_integer("cells", cells, 8)
     rows = read_noise(noise, num_classes)
     if rows.kind == "instances":
@@ -94,13 +95,14 @@ class InstanceVerdict:
         return text + (f"; in {share:.1%} a wrong label dominates" if share else "")
 
 
+@on_cpu
 def certify_instances(
     loss: Loss,
     noise: object,
     true: Tensor | None = None,
     *,
     claim: Claim = "monotone",
-    cells: int = _CELLS,
+    cells: int = CELLS,
     tables: Mapping[BaseFunction, Table] | None = None,
 ) -> InstanceVerdict:
     """The share of instances for which a claim is proved by the ratio tests.
@@ -114,13 +116,12 @@ def certify_instances(
         tables: See `certify`.
     """
     check_claim(claim)
-    check_policy(loss)
+    check_loss(loss)
+    check_integer("cells", cells, 8)
     if hasattr(noise, "rows") and hasattr(noise, "true"):
-        rows = read_noise(noise)
+        rows = instance_rows(noise.rows, noise.true if true is None else true)
     else:
-        weights = torch.as_tensor(noise, dtype=torch.float64)
-        targets = weights.argmax(-1) if true is None else torch.as_tensor(true)
-        rows = read_noise(_Instances(weights, targets))
+        rows = instance_rows(noise, true)
     clear = dominant(rows)
     proved = torch.zeros_like(clear)
     form = take_apart(loss, rows.num_classes)
@@ -139,12 +140,6 @@ def certify_instances(
     return InstanceVerdict(proved, ~clear, claim)
 
 
-@dataclass(frozen=True)
-class _Instances:
-    rows: Tensor
-    true: Tensor
-
-
 def _free(free: Tensor | None, kept: Tensor) -> Tensor:
     return torch.zeros(len(kept), dtype=torch.bool) if free is None else free
 
@@ -155,8 +150,10 @@ def check_claim(claim: str) -> None:
         raise ValueError(f"claim must be one of {', '.join(get_args(Claim))}, got {claim!r}")
 
 
-def check_policy(loss: Loss) -> None:
-    """Raise where a policy changes the weights of labels: the noise must say so itself."""
+def check_loss(loss: object) -> None:
+    """Raise unless it is a loss without a policy that changes the weights of labels."""
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, got {loss!r}; lossforge.parse reads a text")
     if loss.weight is not None or loss.label_smoothing:
         raise ValueError(
             "loss must have no class weights and no label smoothing: these change the noise that "
@@ -176,7 +173,7 @@ def _certify(
     if claim == "global" and not _bounded(form):
         return _unbounded(form, rows)
     found = None
-    if not form.unknown and (form.understood or bool(_even(form, rows))):
+    if not form.unknown and (form.understood or bool(normalised(rows).passed.all())):
         found = _DECIDE[claim](form, rows, cells, tables, refute)
         if form.understood or found.status == "PROVED":
             return found
@@ -201,11 +198,6 @@ def _certify(
                 )
     reason = f"nothing is proved for {named} under this noise, and no counterexample was found."
     return found or Verdict("UNCERTIFIED", claim, "none", reason)
-
-
-def _even(form: Form, rows: Rows) -> Tensor:
-    (test,) = monotone_tests(Form(form.num_classes, None, None, form.normalised, ()), rows, 8, {})
-    return test.passed.all()
 
 
 def _sample(rows: Rows) -> list[Tensor]:

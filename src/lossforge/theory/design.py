@@ -9,7 +9,7 @@ budget as the default shape asks for.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 
@@ -19,6 +19,7 @@ from ..errors import check_integer, check_number
 from ..loss import WeightedSum
 from .certify import certify
 from .coefficients import allowed_ratio, coefficient_interval, threshold_interval
+from .device import on_cpu
 from .frontier import Frontier, frontier, separated_rate
 from .ratios import ratios
 from .verdict import Verdict
@@ -84,6 +85,7 @@ class Design:
         return certify(separated, noise, claim="transfers").status == "PROVED"
 
 
+@on_cpu
 def design(
     num_classes: int,
     noise: object = None,
@@ -112,9 +114,9 @@ def design(
         ('PROVED', [6.0, 13.5])
     """
     check_integer("num_classes", num_classes, 2)
-    if family not in ("exponential", "quadratic"):
-        raise ValueError(f"family must be exponential or quadratic, got {family!r}")
-    check_number("scale", scale, "positive", lambda v: v > 0)
+    _check_family(family)
+    for name, number in (("scale", scale), ("lam", lam), ("mu", mu)):
+        check_number(name, number, "positive", lambda v: v > 0)
     interval, tilt = None, 0.0
     if noise is None:
         a, ratio = _for_unknown(num_classes)
@@ -126,7 +128,7 @@ def design(
         a, ratio = _for_rows(rows, interval)
         tilt = math.log(float((rows.own / rows.rivals[0]).min()))
     least, _ = curvature_interval(family, ratio, 0.5, num_classes)
-    a, curvature = _short(a), _short(max(_STEEPEST[family], _SHARE * least))
+    curvature = float(f"{max(_STEEPEST[family], _SHARE * least):.4g}")
     base = make_base(family, scale, curvature, 0.5)
     loss = WeightedSum([(lam, TargetSeparation(base, a=a)), (mu, BinaryReduction(base))])
     return Design(
@@ -141,6 +143,11 @@ def design(
         None if noise is None else certify(loss, noise),
         tuple(frontier(loss, num_classes, way) for way in ("symmetric", "pair")),
     )
+
+
+def _check_family(family: str) -> None:
+    if family not in get_args(Family):
+        raise ValueError(f"family must be {' or '.join(get_args(Family))}, got {family!r}")
 
 
 def make_base(family: Family, scale: float, curvature: float, gamma: float) -> BaseFunction:
@@ -164,6 +171,9 @@ def curvature_interval(
         gamma: The centre, in [0, 1].
         num_classes: With 2 classes only predictions x + y = 1 occur, which admits more.
     """
+    _check_family(family)
+    if not ratio >= 1:
+        raise ValueError(f"ratio must be 1 or more, got {ratio}")
     if family == "exponential":
         reach = abs(1 - 2 * gamma) if num_classes == 2 else max(1 - 2 * gamma, gamma**2)
         bound = math.inf if math.isinf(ratio) or reach == 0 else math.log(ratio) / reach
@@ -194,31 +204,34 @@ def _bisect(ratio: float, gamma: float, num_classes: int, end: float) -> float:
     return inner
 
 
-def _short(number: float) -> float:
-    """Four digits: what is written down is what is certified."""
-    return float(f"{number:.4g}")
-
-
 def _for_rows(rows: Rows, interval: tuple[float, float] | None) -> tuple[float, float]:
     """The coefficient whose vote lies in the middle, or the one that allows the largest ratio."""
     if interval is not None:
         low, high = (a / (1 + a) if math.isfinite(a) else 1.0 for a in interval)
         vote = (low + high) / 2
-        return vote / (1 - vote), math.inf
+        return _shortest(vote / (1 - vote), interval), math.inf
     votes = torch.linspace(0, 0.95, 400, dtype=torch.float64).tolist()
     allowed = {v / (1 - v): float(allowed_ratio(rows, v / (1 - v)).ratio.min()) for v in votes}
-    a = max(allowed, key=lambda a: allowed[a])
-    return a, allowed[a]
+    best = max(allowed, key=lambda a: allowed[a])
+    a = float(f"{best:.4g}")
+    return a, float(allowed_ratio(rows, a).ratio.min())
+
+
+def _shortest(number: float, interval: tuple[float, float]) -> float:
+    """The number with the fewest digits, four or more, that stay within the interval."""
+    low, high = interval
+    texts = (float(f"{number:.{digits}g}") for digits in range(4, 17))
+    return next((short for short in texts if low < short < high), number)
 
 
 def _for_unknown(num_classes: int) -> tuple[float, float]:
     """The coefficient that comes closest to both limits at once, at a modest ratio."""
     even = 1 / (num_classes - 1)
 
-    def shortfall(a: float) -> float:
-        parts = [separated_rate(_UNKNOWN_RATIO, a, m) * (1 + m) for m in (even, 1.0)]
-        return min(parts)
+    def reach(a: float) -> float:
+        """The smaller share of a limit that is reached."""
+        return min(separated_rate(_UNKNOWN_RATIO, a, m) * (1 + m) for m in (even, 1.0))
 
     steps = torch.linspace(0, 1, 401, dtype=torch.float64).tolist()
     candidates = [even ** (1 - step) for step in steps]
-    return max(candidates, key=shortfall), _UNKNOWN_RATIO
+    return float(f"{max(candidates, key=reach):.4g}"), _UNKNOWN_RATIO

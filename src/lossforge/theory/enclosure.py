@@ -20,6 +20,7 @@ from ..base import BaseFunction, Quadratic, Series, Truncated
 from ..errors import check_integer, extra
 from ..numerics import evaluate
 
+CELLS = 4000  # of a table: bounds of f1 and f2 within a quarter of a percent
 _EPS = 2.0**-52
 _SLACK = 32 * _EPS
 
@@ -46,8 +47,12 @@ class Table:
                 "low and high must be two vectors of the same length, got shapes "
                 f"{tuple(self.low.shape)} and {tuple(self.high.shape)}"
             )
+        for name in ("low", "high"):
+            object.__setattr__(self, name, getattr(self, name).to("cpu", torch.float64))
         if not ((self.low >= 0) & (self.low <= self.high)).all():
             raise ValueError("low and high must satisfy 0 <= low <= high in every cell")
+        # what overflowed is at least the largest number
+        object.__setattr__(self, "low", self.low.clamp(max=torch.finfo(torch.float64).max))
 
     @property
     def cells(self) -> int:
@@ -78,7 +83,7 @@ class Table:
         return Table(self.low.flip(0), self.high.flip(0), self.certified, self.how)
 
 
-def enclose(base: BaseFunction, cells: int = 4000) -> Table:
+def enclose(base: BaseFunction, cells: int = CELLS) -> Table:
     """Bounds of a base function's density on `cells` equal cells.
 
     Exact (up to rounding) where the base knows its turning points, from the coefficients of a
@@ -101,7 +106,7 @@ def enclose(base: BaseFunction, cells: int = 4000) -> Table:
     return Table(three.amin(0), three.amax(0), False, "sampled at the ends and middles of cells")
 
 
-def from_intervals(density: Callable[[Any], Any], cells: int = 4000) -> Table:
+def from_intervals(density: Callable[[Any], Any], cells: int = CELLS) -> Table:
     """Bounds of a density from interval arithmetic, proved whatever its shape.
 
     Args:

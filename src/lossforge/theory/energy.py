@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from ..base import Exponential, Quadratic
+from .bounds import Tables, mixture_table
 from .form import Form, Mixture
+from .parts import mixture_ratios
 from .slots import Slots, candidates, fill_slots
 from .verdict import Witness
 from .weights import Rows
@@ -25,13 +27,13 @@ _BATCH = 1 << 24
 _STEPS, _STARTS = 80, 16
 
 
-def find_better(form: Form, row: Rows) -> Witness | None:
+def find_better(form: Form, row: Rows, cells: int, tables: Tables) -> Witness | None:
     """A prediction whose weighted loss is below that of full confidence in the target."""
     slots = fill_slots(row)
     logits = _starts(form, slots)
     floor = torch.zeros((), dtype=torch.float64)
     if form.reduction is not None:
-        floor = _limit(form.reduction, row)
+        floor = _limit(form.reduction, row, cells, tables)
     gain, size = _gain(form, slots, logits, floor)
     best = logits[(gain / size).argsort(descending=True)[:_STARTS]]
     if float((gain - _RELATIVE * size).max()) <= 0:
@@ -81,37 +83,35 @@ def _pairs(reduction: Mixture, slots: Slots, logits: Tensor) -> Tensor:
     return (slots.weights[:, None] * number * losses).sum((1, 2))
 
 
-def _limit(reduction: Mixture, row: Rows) -> Tensor:
+def _limit(reduction: Mixture, row: Rows, cells: int, tables: Tables) -> Tensor:
     """A lower bound of the pairs' sum along predictions that tend to the one-hot vector."""
     target, weights = int(row.targets[0]), row.weights[0]
     top = reduction.integral(torch.ones((), dtype=torch.float64))
     keep = torch.arange(len(weights)) != target
     rivals, counts = torch.unique_consecutive(weights[keep].sort().values, return_counts=True)
     number = counts[:, None] * counts[None] - torch.diag(counts)
-    lowest = _lowest_pairs(reduction, rivals[:, None], rivals[None], top)
+    light, heavy = torch.minimum(rivals[:, None], rivals), torch.maximum(rivals[:, None], rivals)
+    # a pair that falls towards its heavier class all the way has its minimum there
+    falls = heavy >= light * mixture_ratios(reduction, cells, tables).rho_M
+    steepest = float(mixture_table(reduction, cells, tables).high.max())
+    lowest = torch.where(falls, light * top, _lowest_pairs(reduction, heavy, light, top, steepest))
     total: Tensor = weights[keep].sum() * top + (number * lowest).sum() / 2
     return total
 
 
-def _lowest_pairs(reduction: Mixture, heavy: Tensor, light: Tensor, top: Tensor) -> Tensor:
+def _lowest_pairs(
+    reduction: Mixture, heavy: Tensor, light: Tensor, top: Tensor, steepest: float
+) -> Tensor:
     """Lower bounds of min over p of w_i l(p) + w_j l(1 - p), elementwise over pairs of weights."""
-    size = max(3, min(4097, _BATCH // (heavy.numel() * light.numel())) | 1)
-    p = torch.linspace(0, 1, size, dtype=torch.float64)
-    loss, density = top - reduction.integral(p), reduction.density(p.clamp(min=1e-9))
-    blend = heavy[..., None] * loss + light[..., None] * loss.flip(0)
-    lowest = blend.amin(-1)
-    ends = torch.minimum(heavy, light) * top
-    if isinstance(reduction.only, Exponential | Quadratic):
-        # l(p) + l(1 - p) has its extremes at the ends and in the middle: exact for equal weights
-        exact = heavy == light
-    else:
-        exact = torch.zeros_like(ends, dtype=torch.bool)
-    # a pair that falls towards its heavier class all the way has its minimum there
-    worst = (density.flip(0) / density).max() * 1.001
-    exact = exact | (torch.maximum(heavy, light) >= worst * torch.minimum(heavy, light))
+    size = max(3, min(4097, _BATCH // heavy.numel()) | 1)
+    loss = top - reduction.integral(torch.linspace(0, 1, size, dtype=torch.float64))
+    lowest = (heavy[..., None] * loss + light[..., None] * loss.flip(0)).amin(-1)
     # between two points of the grid a pair falls by at most half a step of the steepest slope
-    slack = torch.maximum(heavy, light) * density.max() * 1.01 / (2 * (size - 1))
-    return torch.where(exact, torch.minimum(lowest, ends), lowest - slack)
+    sure = lowest - heavy * steepest / (2 * (size - 1))
+    if not isinstance(reduction.only, Exponential | Quadratic):
+        return sure
+    # of these l(p) + l(1 - p) has its extremes at the ends and in the middle: on the grid
+    return torch.where(heavy == light, lowest, sure)
 
 
 def _climb(form: Form, slots: Slots, logits: Tensor, floor: Tensor) -> Tensor:

@@ -105,7 +105,7 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
     pairs: list[tuple[float, BaseFunction]] = []
     normalised: list[Loss] = []
     unknown: list[Loss] = []
-    for scale, member in loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),):
+    for scale, member in _terms(loss):
         separated = None if scale < 0 else _separated(member, num_classes)
         if scale == 0:
             continue
@@ -115,12 +115,14 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
             strengths.add(a if a == 0 or base == nontarget else None)
             if a > 0:
                 others.append((scale * factor * a, nontarget))
-        elif scale > 0 and isinstance(member, BinaryReduction) and not _held(member.base):
+        elif scale > 0 and isinstance(member, BinaryReduction) and _is_reduction(member):
             pairs.append((scale, member.base))
         elif scale > 0 and _is_normalised(member):
             normalised.append(member)
         else:
             unknown.append(member)
+    if not (own or pairs or normalised or unknown):
+        raise ValueError(f"loss must have a part whose coefficient is not 0, got {loss}")
     common = strengths.pop() if len(strengths) == 1 else None
     separation = Separation(Mixture(tuple(own)), Mixture(tuple(others)), common) if own else None
     reduction = Mixture(tuple(pairs)) if pairs else None
@@ -131,27 +133,48 @@ def _separated(
     loss: Loss, num_classes: int
 ) -> tuple[float, BaseFunction, BaseFunction, float] | None:
     """Factor, base functions of the target and of the others, and a; None if it is no TS."""
-    if isinstance(loss, TargetSeparation):
+    if _is(loss, TargetLoss) or _is(loss, TargetSeparation):
+        assert isinstance(loss, TargetSeparation)
         if _held(loss.base) or _held(loss.nontarget):
             return None
         factor = loss.scale if isinstance(loss, TargetLoss) else 1.0
         a = loss.tau / (num_classes - 1) if loss.tau is not None else loss.a
         assert a is not None
         return factor, loss.base, loss.nontarget, float(a)
-    if isinstance(loss, PowerDistance) and loss.a > 1 and loss.r >= 1:
+    if isinstance(loss, PowerDistance) and _is(loss, PowerDistance) and loss.a > 1 and loss.r >= 1:
         # |a - u_t|^r + sum of the others' u^r: densities r (a - x)^(r-1) and r x^(r-1)
         factor = loss.scale * loss.r / (num_classes if loss.average else 1)
         return factor, MirroredPower(loss.a, loss.r), Power(loss.r), 1.0
     return None
 
 
+def _terms(loss: Loss) -> tuple[tuple[float, Loss], ...]:
+    if isinstance(loss, WeightedSum) and _is(loss, WeightedSum):
+        return loss.terms
+    return ((1.0, loss),)
+
+
+def _is_reduction(loss: BinaryReduction) -> bool:
+    return _is(loss, BinaryReduction) and not _held(loss.base)
+
+
+def _is(loss: Loss, kind: type[Loss]) -> bool:
+    """Whether it is of a construction and computes its values as that does."""
+    methods = ("per_sample", "from_scores", "from_log_p", "expected")
+    own = [getattr(type(loss), name, None) for name in methods]
+    return isinstance(loss, kind) and own == [getattr(kind, name, None) for name in methods]
+
+
 def _held(base: BaseFunction) -> bool:
     """Whether its gradient is not the derivative of its value."""
+    inner = getattr(base, "base", None)
+    if isinstance(inner, BaseFunction):
+        return _held(inner)
     return isinstance(base, Focal) and base.stop_gradient
 
 
 def _is_normalised(loss: Loss) -> bool:
-    if not isinstance(loss, Normalised | NormalisedNegative):
-        return False
-    inner = getattr(loss.base, "base", loss.base)
-    return not _held(inner)
+    if _is(loss, Normalised) or _is(loss, NormalisedNegative):
+        assert isinstance(loss, Normalised | NormalisedNegative)
+        return not _held(loss.base)
+    return False

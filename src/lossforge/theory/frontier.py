@@ -22,12 +22,13 @@ from torch import Tensor
 
 from ..errors import check_integer
 from ..loss import Loss
-from .certify import certify, check_claim, check_policy
+from .certify import certify, check_claim, check_loss
+from .device import on_cpu
+from .enclosure import CELLS
 from .form import Form, take_apart
 from .parts import mixture_ratios
 from .verdict import Claim
 
-_CELLS = 4000
 _FINE = 1e-8  # relative width at which bisection stops
 _ABOVE = 1e-7  # how far above a closed form it is tried whether more can be proved
 
@@ -54,16 +55,19 @@ class Frontier:
 
     def __str__(self) -> str:
         how = "closed form" if self.closed_form else "by bisection"
-        return f"{self.direction}: {self.rate:.4f} of at most {self.limit:.4f} ({how})"
+        rate = math.floor(self.rate * 1e4 + 1e-3) / 1e4  # no more than what is proved
+        return f"{self.direction}: {rate:.4f} of at most {self.limit:.4f} ({how})"
 
 
+@on_cpu
 def frontier(
     loss: Loss,
     num_classes: int,
     direction: Literal["symmetric", "pair"] | Tensor = "symmetric",
     *,
     claim: Claim = "monotone",
-    cells: int = _CELLS,
+    cells: int = CELLS,
+    tolerance: float = _FINE,
 ) -> Frontier:
     """The largest noise rate in a direction at which a claim is proved.
 
@@ -71,9 +75,11 @@ def frontier(
         loss: A loss.
         num_classes: K.
         direction: "symmetric", "pair", or a (K, K) matrix of the distributions of wrong labels,
-            with a zero diagonal.
+            with a zero diagonal; its first row alone, (K,), if the others are the same up to the
+            names of the classes.
         claim: See `certify`.
         cells: Of enclosure tables.
+        tolerance: Relative, of a rate that is found by bisection.
 
     Example:
         >>> from lossforge import MAE
@@ -82,45 +88,40 @@ def frontier(
     """
     check_integer("num_classes", num_classes, 2)
     check_claim(claim)
-    check_policy(loss)
+    check_loss(loss)
     name, ray = _direction(direction, num_classes)
+    true = torch.eye(num_classes, dtype=torch.float64)[: len(ray)]
     peak = float(ray.max())
     limit = 1 / (1 + peak)
-    start = closed_form(take_apart(loss, num_classes), peak, claim, cells)
 
     def proved(rate: float) -> bool:
-        weights = (1 - rate) * torch.eye(num_classes, dtype=torch.float64) + rate * ray
-        # the rows of symmetric noise and of pair flips are the same up to the classes' names
-        noise = weights if name == "given" else weights[0]
+        noise = (1 - rate) * true + rate * ray
         return certify(loss, noise, claim=claim, cells=cells, refute=False).status == "PROVED"
 
     def answer(rate: float, closed: bool) -> Frontier:
         return Frontier(rate, limit, claim, name, peak, closed)
 
-    if start is not None and (start >= limit * (1 - _FINE) or not proved(start * (1 + _ABOVE))):
-        return answer(min(start, limit), True)
-    low, high = start or 0.0, limit
-    if not low and not proved(limit * _FINE):
+    start = _ratio_rate(take_apart(loss, num_classes), peak, claim, cells)
+    if start and proved(start * (1 - _ABOVE)):
+        if start >= limit * (1 - _FINE) or not proved(start * (1 + _ABOVE)):
+            return answer(min(start, limit), True)
+    elif not proved(limit * _FINE):
         return answer(0.0, False)
+    else:
+        start = 0.0
     if proved(limit * (1 - _FINE)):
         return answer(limit, False)
-    while high - low > _FINE * high:
+    low, high = start, limit
+    while high - low > tolerance * high:
         middle = (low + high) / 2
         low, high = (middle, high) if proved(middle) else (low, middle)
     return answer(low, False)
 
 
-def closed_form(form: Form, peak: float, claim: Claim, cells: int) -> float | None:
-    """The rate up to which the ratio tests pass; None where they do not apply.
-
-    Args:
-        form: The loss taken apart.
-        peak: The largest entry of the direction.
-        claim: The claim.
-        cells: Of enclosure tables.
-    """
+def _ratio_rate(form: Form, peak: float, claim: Claim, cells: int) -> float:
+    """The rate up to which the ratio tests pass; 0 where they do not apply."""
     if not form.understood or (form.separation is not None and form.separation.a is None):
-        return None
+        return 0.0
     two, single = form.num_classes == 2, peak == 1.0
     rates = []
     if form.separation is not None and form.separation.a is not None:
@@ -130,13 +131,9 @@ def closed_form(form: Form, peak: float, claim: Claim, cells: int) -> float | No
         if claim == "global":
             below = found.R_G if two or single else found.kappa_A
             ratio = below if a <= peak else found.R_mirror if two else found.kappa_B
-        if not found.certified and not math.isclose(a, peak):
-            return None
         rates.append(separated_rate(ratio, a, peak))
     if form.reduction is not None:
         found = mixture_ratios(form.reduction, cells, {})
-        if not found.certified:
-            return None
         rates.append(1 / (1 + (found.R_G if claim == "global" else found.rho_M) * peak))
     return min(rates)
 
@@ -152,16 +149,21 @@ def separated_rate(ratio: float, a: float, peak: float) -> float:
 
 def _direction(direction: object, num_classes: int) -> tuple[str, Tensor]:
     if isinstance(direction, str):
-        eye = torch.eye(num_classes, dtype=torch.float64)
+        # one row stands for all: the others are the same up to the classes' names
+        ray = torch.zeros(1, num_classes, dtype=torch.float64)
         if direction == "symmetric":
-            return direction, (1 - eye) / (num_classes - 1)
-        if direction == "pair":
-            return direction, eye.roll(1, 1)
-        raise ValueError(f"direction must be symmetric, pair or a matrix, got {direction!r}")
-    ray = torch.as_tensor(direction, dtype=torch.float64)
-    if ray.shape != (num_classes, num_classes):
+            ray[0, 1:] = 1 / (num_classes - 1)
+        elif direction == "pair":
+            ray[0, 1] = 1.0
+        else:
+            raise ValueError(f"direction must be symmetric, pair or a matrix, got {direction!r}")
+        return direction, ray
+    ray = torch.as_tensor(direction, dtype=torch.float64, device="cpu").detach()
+    ray = ray[None] if ray.ndim == 1 else ray
+    if ray.shape not in ((num_classes, num_classes), (1, num_classes)):
         raise ValueError(
-            f"direction must be {num_classes} x {num_classes}, got shape {tuple(ray.shape)}"
+            f"direction must be {num_classes} x {num_classes} or one row of it, "
+            f"got shape {tuple(ray.shape)}"
         )
     wrong = ~((ray >= 0).all(1) & ((ray.sum(1) - 1).abs() <= 1e-6) & (ray.diagonal() == 0))
     if bool(wrong.any()):

@@ -11,7 +11,7 @@ from .coefficients import allowed_ratio, coefficients
 from .energy import find_better
 from .form import Form
 from .monotone import ASSUMPTIONS, facts, failed_rows
-from .parts import NO_ENCLOSURE, Test, mixture_ratios, normalised, within
+from .parts import NO_ENCLOSURE, RatioTest, mixture_ratios, normalised, within
 from .prover import Prover
 from .ratios import Ratios
 from .verdict import Verdict
@@ -21,27 +21,30 @@ from .weights import Rows
 def certify_global(form: Form, rows: Rows, cells: int, tables: Tables, refute: bool) -> Verdict:
     """Whether the weighted loss has its only minimum at the true class, in every row."""
     if form.separation is None and form.reduction is None:
-        reason = "the noise does not move its minima, but it has others than full confidence."
+        reason = "the noise does not move its minima; whether there is only one is not known."
         return Verdict("UNCERTIFIED", "global", normalised(rows).rule, reason)
     tests = _tests(form, rows, cells, tables)
     passed = torch.ones(len(rows.weights), dtype=torch.bool)
     for test in tests:
         passed &= test.passed
+    prover = Prover(form, cells, tables)
     if form.separation is not None and form.separation.a is None:
         passed &= False
+    # where a density vanishes there may be other minima beside the one that the tests prove
+    strict = prover.strict
+    passed &= strict
     rule = "; ".join(test.rule for test in tests) or "no ratio test for several base functions"
     certified = all(test.certified for test in tests)
     left = None
-    prover = Prover(form, cells, tables)
     for place in failed_rows(rows, tests, passed):
         row = rows.pick(place)
         shared = facts(tests, place) if tests else {}
         shared |= {"row": int(rows.targets[place]), "rival": int(rows.rivals[1][place])}
-        witness = find_better(form, row) if refute and form.understood else None
+        witness = find_better(form, row, cells, tables) if refute and form.understood else None
         if witness is not None:
             reason = "another prediction than full confidence in the true class is better."
             return Verdict("REFUTED", "global", rule, reason, "global", witness=witness, **shared)
-        if prover.globally(row):
+        if strict and prover.globally(row):
             certified &= prover.certified
         else:
             reason = "neither a proof nor a better prediction than full confidence was found."
@@ -66,7 +69,7 @@ def certify_global(form: Form, rows: Rows, cells: int, tables: Tables, refute: b
     return verdict.having(status="UNCERTIFIED", reason=reason)
 
 
-def _tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[Test]:
+def _tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[RatioTest]:
     tests = []
     if form.separation is not None and form.separation.a is not None:
         found = mixture_ratios(form.separation.own, cells, tables)
@@ -76,8 +79,7 @@ def _tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[Test]:
         allowed = rows.own / rows.rivals[0]
         rule = "binary reduction: R_G < w_t / w_s (theorem B)"
         tests.append(
-            Test(
-                "binary reduction",
+            RatioTest(
                 within(found.R_G, allowed),
                 rule,
                 found.R_G,
@@ -91,18 +93,17 @@ def _tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[Test]:
     return tests
 
 
-def _separated(a: float, found: Ratios, rows: Rows) -> Test:
+def _separated(a: float, found: Ratios, rows: Rows) -> RatioTest:
     """Target separation: the ratio that each row's case needs."""
     allowed = allowed_ratio(rows, a)
     single = (coefficients(rows.weights, rows.totals[:, None], a) > 0).sum(1) <= 2
     in_b = found.R_mirror if rows.num_classes == 2 else found.kappa_B
     needed = torch.full_like(allowed.ratio, found.kappa_A)
     needed = needed.masked_fill(single, found.R_G).masked_fill(allowed.case_b, in_b)
-    passed = (needed * (1 + 1e-12) <= allowed.ratio) | (needed == 1.0) | allowed.ratio.isinf()
+    passed = within(needed, allowed.ratio)
     # one ratio is reported: that of the row that binds
     binding = int((needed / allowed.ratio).argmax())
-    return Test(
-        "target separation",
+    return RatioTest(
         passed,
         "target separation: kappa <= allowed ratio (theorem A)",
         float(needed[binding]),
@@ -114,7 +115,7 @@ def _separated(a: float, found: Ratios, rows: Rows) -> Test:
     )
 
 
-def _tightness(tests: list[Test], row: int) -> float:
+def _tightness(tests: list[RatioTest], row: int) -> float:
     scores = [
         float(test.ratio / test.allowed[row])
         for test in tests

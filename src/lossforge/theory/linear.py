@@ -52,7 +52,7 @@ def _by_slopes(effects: list[tuple[int, Tensor]], edge: Tensor, step: float) -> 
         excess = effect[..., None] - slopes
         least = torch.where(excess >= 0, y, y + step) * excess
         spent = spent - count * torch.where(within, least, 0.0).amin(1).clamp(max=0)
-    room = (1 - edge[:, None] - torch.where(slopes >= 0, step, 0.0)).clamp(min=0)
+    room = (1 - edge[:, None] - step * (slopes >= 0)).clamp(min=0)
     return (slopes * room - spent >= 0).any(1)
 
 
@@ -87,7 +87,7 @@ def _separated(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool
     if all(bool((push <= 0).all()) for push in pushes[1:]) and groups[0][0] == 1:
         # one rival counts, and what it leaves can go to others at no cost
         most = ((start + step) * pushes[0]).clamp(min=0).cummax(0).values[last]
-        room = (1 - start - torch.where(pull >= 0, step, 0.0)).clamp(min=0)
+        room = (1 - start - step * (pull >= 0)).clamp(min=0)
         if bool(((pull * room >= most) | (pull >= steepest[last])).all()):
             return True
     spread = torch.linspace(0, 1, 4 * _SLOPES, dtype=torch.float64)
@@ -100,7 +100,7 @@ def _separated(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool
         gain = torch.where(excess >= 0, start[:, None] + step, start[:, None]) * excess
         spent = spent + count * gain.cummax(0).values.clamp(min=0)[last]
     lead = pull[:, None] - slopes
-    room = (1 - start[:, None] - torch.where(lead >= 0, step, 0.0)).clamp(min=0)
+    room = (1 - start[:, None] - step * (lead >= 0)).clamp(min=0)
     return bool((lead * room - spent >= 0).any(1).all())
 
 
@@ -117,14 +117,17 @@ def full_confidence_is_best(bounds: Bounds, own: float, rivals: Tensor, total: f
     pushes = [bounds.theta(weight, total, start, start + step)[1] for _, weight in groups]
     steepest = torch.stack([push.cummax(0).values for push in pushes]).amax(0)
     held = pull.cummin(0).values > steepest
-    kept = _ends_of_cells(pull * step).amin(0) * (1 - bounds.cells * 2**-50)
+    rounding = bounds.cells * 2**-50
+    kept = _ends_of_cells(pull * step).amin(0)
+    kept = kept - rounding * kept.abs()
     slopes = torch.linspace(0, 1, 4 * _SLOPES, dtype=torch.float64) * float(steepest[-1])
     spent = torch.zeros(())
     for (count, _), push in zip(groups, pushes, strict=True):
-        most = _ends_of_cells(push * step).amax(0) * (1 + bounds.cells * 2**-50)
-        excess = most[:, None] - slopes * start[:, None]
+        most = _ends_of_cells(push * step).amax(0)
+        most = most + rounding * most.abs()
+        excess = most[:, None] - slopes * (start[:, None] + step * (slopes < 0))
         spent = spent + count * excess.cummax(0).values.clamp(min=0)
-    room = slopes * (start[:, None] + step)
+    room = slopes * (start[:, None] + step * (slopes >= 0))
     held |= (kept[:, None] - room - spent > 0).any(1)
     return bool(held.all())
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .bounds import Tables
 from .form import Form
-from .parts import NO_ENCLOSURE, Test, monotone_tests
+from .parts import NO_ENCLOSURE, RatioTest, monotone_tests
 from .prover import HOW, Prover
 from .slots import FLOOR, fill_slots, pair_predictions
 from .verdict import Level, Verdict, Witness
@@ -23,6 +23,7 @@ ASSUMPTIONS = (
 )
 _ENDS = torch.logspace(-5, -1.5, 12, dtype=torch.float64)
 _PAIR_SHARES = torch.cat([_ENDS, torch.linspace(0.05, 0.95, 37, dtype=torch.float64), 1 - _ENDS])
+_NUDGE = 1e-6
 _TS_ONLY = "transfers are decided for target separation alone; ask for the claim monotone"
 
 
@@ -82,8 +83,10 @@ def certify_transfers(form: Form, rows: Rows, cells: int, tables: Tables, refute
     binding = int(badness(tests)[~passed].argmax())
     row = (~passed).nonzero()[binding]
     one = rows.pick(row)
-    witness = _transfer(form, one, cells)
+    # a part that is not understood may turn a rise of the others into a fall
+    witness = _transfer(form, one, cells) if refute and form.understood else None
     shared = facts(tests, row)
+    shared |= {"row": int(one.targets[0]), "rival": int(one.rivals[1][0])}
     if witness is None:
         reason = "the bounds of the density are too wide to decide; more cells may help."
         return Verdict("UNDECIDED", "transfers", tests[0].rule, reason, **shared)
@@ -101,7 +104,7 @@ def _per_mass(witness: Witness | None) -> Witness | None:
     return replace(witness, value=witness.value / moved, rival=1 - witness.target)
 
 
-def proved(form: Form, rows: Rows, tests: list[Test]) -> Verdict:
+def proved(form: Form, rows: Rows, tests: list[RatioTest]) -> Verdict:
     """The verdict where every part passes in every row."""
     binding = int(badness(tests).argmax())
     level: Level = "logits"
@@ -133,7 +136,7 @@ def _certified(verdict: Verdict, certified: bool) -> Verdict:
     return verdict.having(status="UNCERTIFIED", reason=reason)
 
 
-def badness(tests: list[Test]) -> Tensor:
+def badness(tests: list[RatioTest]) -> Tensor:
     """(R,) how close to failing, or how far beyond, each row is: the largest ratio over allowed."""
     size = max((len(test.passed) for test in tests), default=1)
     scores = [torch.zeros(1, dtype=torch.float64)]
@@ -146,7 +149,7 @@ def badness(tests: list[Test]) -> Tensor:
     return torch.stack([score.expand(size) for score in scores]).amax(0)
 
 
-def facts(tests: list[Test], place: Tensor) -> dict[str, Any]:
+def facts(tests: list[RatioTest], place: Tensor) -> dict[str, Any]:
     """The numbers of the part that binds in a row."""
     picked = [test.pick(place) for test in tests]
     binding = max(picked, key=lambda test: float(badness([test])[0]))
@@ -161,23 +164,23 @@ def facts(tests: list[Test], place: Tensor) -> dict[str, Any]:
     }
 
 
-def failed_rows(rows: Rows, tests: list[Test], passed: Tensor) -> Iterator[Tensor]:
+def failed_rows(rows: Rows, tests: list[RatioTest], passed: Tensor) -> Iterator[Tensor]:
     """Rows that failed, the worst first, one of each set of equal ones."""
     failed = (~passed).nonzero()[:, 0]
     scores = badness(tests).expand(len(passed))
     order = failed[scores[failed].argsort(descending=True, stable=True)]
     # with one rival, or with rivals of one weight, two numbers describe a row
-    single = rows.own + rows.rivals[0] >= rows.totals - 1e-15
+    single = (rows.weights > 0).sum(1) <= 2
     even = rows.rivals[0] == rows.lightest
-    numbers = torch.stack([rows.own, rows.rivals[0], single, even], 1)[order]
+    numbers = torch.stack([rows.own, rows.rivals[0], single, even], 1)[order].tolist()
     seen: dict[tuple[float, ...], list[Tensor]] = {}
-    # rows that differ by the names of classes or by rounding are equal
-    for index, key in zip(order.tolist(), numbers.round(decimals=12).tolist(), strict=True):
+    # rows that differ by the names of classes are equal
+    for index, key in zip(order.tolist(), numbers, strict=True):
         known = seen.setdefault(tuple(key), [])
         if known and any(key[2:]):
             continue
         ordered = rows.weights[index].sort().values
-        if not any(bool(((ordered - other).abs() < 1e-12).all()) for other in known):
+        if not any(torch.equal(ordered, other) for other in known):
             known.append(ordered)
             yield torch.tensor([index])
 
@@ -197,7 +200,9 @@ def _hints(form: Form, row: Rows, cells: int) -> list[Tensor]:
     for mixture in (form.separation and form.separation.own, form.reduction):
         for base in {base for _, base in mixture.parts} if mixture else ():
             p = worst_pair(base, cells)
-            shares.append(torch.tensor([p, 1 - p], dtype=torch.float64))
+            # beside a jump of the density too
+            near = torch.tensor([p, p - _NUDGE, p + _NUDGE], dtype=torch.float64).clamp(0, 1)
+            shares += [near, 1 - near]
     return [*hints, pair_predictions(slots, torch.cat(shares), sizes)]
 
 

@@ -1,7 +1,6 @@
 """The ratio tests: each part of a loss on its own, all rows at once."""
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -9,7 +8,7 @@ from torch import Tensor
 from .bounds import Bounds, Tables, mixture_table
 from .coefficients import allowed_ratio
 from .form import Form, Mixture
-from .ratios import Ratios, ratios
+from .ratios import Ratios, from_table, ratios, without_bound
 from .weights import Rows
 
 _SLACK = 1e-12  # relative: what rounding may have done to a ratio
@@ -17,11 +16,10 @@ NO_ENCLOSURE = "no proved bounds of the density; see turning_points and lipschit
 
 
 @dataclass(frozen=True)
-class Test:
+class RatioTest:
     """A part of a loss against the rows of a noise.
 
     Args:
-        name: The part.
         passed: (R,) rows in which it passes.
         rule: The theorem applied.
         ratio: How far the density varies, in the sense of the theorem.
@@ -33,7 +31,6 @@ class Test:
         cells: Of the table behind the ratio.
     """
 
-    name: str
     passed: Tensor
     rule: str
     ratio: float | None = None
@@ -44,7 +41,7 @@ class Test:
     exact: bool = False
     cells: int | None = None
 
-    def pick(self, rows: Tensor) -> "Test":
+    def pick(self, rows: Tensor) -> "RatioTest":
         """The same test on some of the rows."""
         picked = {
             name: value[rows] for name, value in vars(self).items() if isinstance(value, Tensor)
@@ -57,10 +54,11 @@ def mixture_ratios(mixture: Mixture, cells: int, tables: Tables) -> Ratios:
     base = mixture.only
     if base is not None and base not in tables:
         return ratios(base, cells)
-    return ratios(mixture.parts[0][1], cells, mixture_table(mixture, cells, tables))
+    found = from_table(mixture_table(mixture, cells, tables))
+    return found if mixture.bounded else without_bound(found)
 
 
-def monotone_tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[Test]:
+def monotone_tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[RatioTest]:
     """The tests that together prove the claim "monotone"; a sum passes where all parts do."""
     tests = []
     if form.separation is not None and form.separation.a is not None:
@@ -75,14 +73,13 @@ def monotone_tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[T
     return tests
 
 
-def separated(a: float, found: Ratios, rows: Rows) -> Test:
+def separated(a: float, found: Ratios, rows: Rows) -> RatioTest:
     """Target separation of one base function: c_t phi(x) >= c_s phi(y) wherever x and y can be."""
     allowed = allowed_ratio(rows, a)
     two = rows.num_classes == 2
     ratio = found.rho_M if two else found.xi_tri
     where = "x + y = 1" if two else "x + y <= 1"
-    return Test(
-        "target separation",
+    return RatioTest(
         within(ratio, allowed.ratio),
         f"target separation: c_t phi(x) >= c_s phi(y) for {where} (lemma 1, repaired)",
         ratio,
@@ -95,12 +92,11 @@ def separated(a: float, found: Ratios, rows: Rows) -> Test:
     )
 
 
-def paired(found: Ratios, rows: Rows) -> Test:
+def paired(found: Ratios, rows: Rows) -> RatioTest:
     """Binary reduction: w_t f(p) >= w_s f(1 - p)."""
     allowed = rows.own / rows.rivals[0]
     rule = "binary reduction: w_t f(p) >= w_s f(1 - p) for the target's pairs (theorem B)"
-    return Test(
-        "binary reduction",
+    return RatioTest(
         within(found.rho_M, allowed),
         rule,
         found.rho_M,
@@ -111,28 +107,28 @@ def paired(found: Ratios, rows: Rows) -> Test:
     )
 
 
-def normalised(rows: Rows) -> Test:
+def normalised(rows: Rows) -> RatioTest:
     """Symmetric parts that fall with the target's logit: sure where all rivals weigh the same."""
-    even = rows.rivals[0] - rows.lightest <= _SLACK
+    even = rows.rivals[0] == rows.lightest
     rule = "symmetric loss, equal weights of the others: W is a multiple of the loss itself"
-    return Test("normalised part", even, rule)
+    return RatioTest(even, rule)
 
 
-def within(ratio: float, allowed: Tensor) -> Tensor:
+def within(ratio: float | Tensor, allowed: Tensor) -> Tensor:
     """Where a ratio is surely at most what is allowed."""
-    return (ratio * (1 + _SLACK) <= allowed) | (allowed == torch.inf) | (ratio == 1.0)
+    flat = torch.as_tensor(ratio == 1.0)
+    return (ratio * (1 + _SLACK) <= allowed) | (allowed == torch.inf) | flat
 
 
-def _two_bases(form: Form, rows: Rows, cells: int, tables: Tables) -> Test:
+def _two_bases(form: Form, rows: Rows, cells: int, tables: Tables) -> RatioTest:
     """Different base functions or coefficients: the same inequality by enclosure."""
     bounds = Bounds(form, cells, tables)
-    transfers = lru_cache(bounds.transfers)  # many rows are the same but for the classes' names
-    triples = zip(rows.own.tolist(), rows.rivals[0].tolist(), rows.totals.tolist(), strict=True)
-    held = torch.tensor([transfers(*triple) for triple in triples])
+    numbers = (rows.own.tolist(), rows.rivals[0].tolist(), rows.totals.tolist())
+    triples = list(zip(*numbers, strict=True))
+    held = {triple: bounds.transfers(*triple) for triple in set(triples)}
     rule = "target separation of several base functions: Theta_t(x) >= Theta_s(y) for x + y <= 1"
-    return Test(
-        "target separation",
-        held,
+    return RatioTest(
+        torch.tensor([held[triple] for triple in triples]),
         rule,
         certified=bounds.certified,
         cells=bounds.cells,

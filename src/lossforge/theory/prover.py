@@ -5,7 +5,7 @@ import torch
 from .bounds import Bounds, Tables
 from .form import Form
 from .linear import full_confidence_is_best, sum_is_nonnegative
-from .parts import Test, monotone_tests
+from .parts import RatioTest, monotone_tests
 from .verdict import Level
 from .weights import Rows
 
@@ -31,7 +31,12 @@ class Prover:
         """Whether the bounds are proved themselves."""
         return self._bounds.certified
 
-    def monotone(self, row: Rows, tests: list[Test]) -> Level | None:
+    @property
+    def strict(self) -> bool:
+        """Whether no density vanishes, but perhaps at an end of [0, 1]."""
+        return self._bounds.positive
+
+    def monotone(self, row: Rows, tests: list[RatioTest]) -> Level | None:
         """The level at which the claim "monotone" is proved in a row; None where it is not.
 
         Args:

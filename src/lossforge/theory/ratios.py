@@ -27,10 +27,7 @@ from torch import Tensor
 
 from ..base import BaseFunction, Exponential, Quadratic
 from ..numerics import fit, running_mean
-from .enclosure import Table, enclose, quotient
-from .worst import worst_pair, worst_transfer
-
-__all__ = ["Ratios", "ratios", "worst_pair", "worst_transfer"]
+from .enclosure import CELLS, Table, enclose, quotient
 
 _UP = 1 + 2.0**-50  # outward rounding of a quotient or two
 _NEAR = 2.0**-20  # closer to an end than anything a strictly monotone density calls flat
@@ -65,7 +62,7 @@ class Ratios:
     how: str
 
 
-def ratios(base: BaseFunction, cells: int = 4000, table: Table | None = None) -> Ratios:
+def ratios(base: BaseFunction, cells: int = CELLS, table: Table | None = None) -> Ratios:
     """The ratios of a base function's density.
 
     Closed forms for `Exponential`, `Quadratic` and every density that is known to be monotone;
@@ -83,14 +80,16 @@ def ratios(base: BaseFunction, cells: int = 4000, table: Table | None = None) ->
         if base.turning_points() == ():
             return _monotone(base)
         table = enclose(base, cells)
-    found = _from_table(table)
-    if base.bounded:
-        return found
-    # with h(0) infinite no difference of integrals bounds what happens at the other vertices
+    found = from_table(table)
+    return found if base.bounded else without_bound(found)
+
+
+def without_bound(found: Ratios) -> Ratios:
+    """With h(0) infinite no difference of integrals bounds what happens at the other vertices."""
     return replace(found, kappa_B=math.inf, R_mirror=math.inf)
 
 
-def _from_table(table: Table) -> Ratios:
+def from_table(table: Table) -> Ratios:
     """Every ratio from cumulative maxima, minima and sums.
 
     Between grid points the bounds of H and of its mirror image are linear, so that a quotient of
@@ -133,7 +132,8 @@ def _shifted(values: Tensor) -> Tensor:
 
 
 def _largest(upper: Tensor, lower: Tensor) -> float:
-    return max(1.0, float(quotient(upper, lower).max()) * _UP)
+    largest = float(quotient(upper, lower).nan_to_num(nan=math.inf).max())
+    return max(1.0, largest * _UP)
 
 
 def _monotone(base: BaseFunction) -> Ratios:

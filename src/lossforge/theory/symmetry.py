@@ -6,6 +6,7 @@ import torch
 
 from ..errors import check_integer
 from ..loss import Loss, Scores
+from .device import on_cpu
 from .form import Form, take_apart
 from .parts import mixture_ratios
 
@@ -34,6 +35,7 @@ class Symmetry:
         return self.symmetric
 
 
+@on_cpu
 def is_symmetric(loss: Loss, num_classes: int) -> Symmetry:
     """Measure the sum over all labels at random predictions, and derive it where possible.
 

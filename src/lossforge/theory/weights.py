@@ -70,10 +70,12 @@ def read_noise(noise: object, num_classes: int | None = None) -> Rows:
             have the largest weight: no loss can learn that class from such labels.
     """
     if hasattr(noise, "rows") and hasattr(noise, "true"):
-        found = Rows(_weights(noise.rows), torch.as_tensor(noise.true), "instances")
+        found = instance_rows(noise.rows, noise.true)
         _check_size(found.num_classes, num_classes)
         return found
-    weights = _weights(getattr(noise, "T", noise) if not isinstance(noise, Tensor) else noise)
+    # an array has a T too, its transpose
+    carries = not hasattr(noise, "__array__") and hasattr(noise, "T")
+    weights = _weights(getattr(noise, "T") if carries else noise)  # noqa: B009
     if weights.shape[0] == 1:
         found = Rows(weights, weights.argmax(1), "vector")
     elif weights.shape[0] == weights.shape[1]:
@@ -88,16 +90,47 @@ def read_noise(noise: object, num_classes: int | None = None) -> Rows:
     return found
 
 
+def instance_rows(weights: object, true: object) -> Rows:
+    """Rows of many instances and their true classes, which need not have the largest weights.
+
+    Args:
+        weights: (N, K) label distributions.
+        true: (N,) true classes; the largest weight of each row if None.
+    """
+    found = _weights(weights)
+    if true is None:
+        return Rows(found, found.argmax(1), "instances")
+    targets = torch.as_tensor(true, device="cpu")
+    if targets.shape != found.shape[:1] or targets.is_floating_point():
+        raise ValueError(
+            f"true must be a class for each of the {len(found)} rows, got {targets.dtype} of shape "
+            f"{tuple(targets.shape)}"
+        )
+    targets = targets.long()
+    if not bool(((targets >= 0) & (targets < found.shape[1])).all()):
+        raise ValueError(
+            f"true must lie in 0..{found.shape[1] - 1}, got {int(targets.min())}.."
+            f"{int(targets.max())}"
+        )
+    return Rows(found, targets, "instances")
+
+
 def dominant(rows: Rows) -> Tensor:
     """(R,) whether the target has the largest weight, and it alone."""
     return rows.own > rows.rivals[0]
 
 
 def _weights(values: object) -> Tensor:
-    weights = torch.as_tensor(values, dtype=torch.float64, device="cpu")
+    try:
+        weights = torch.as_tensor(values, dtype=torch.float64, device="cpu").detach()
+    except (TypeError, ValueError):
+        raise TypeError(f"noise must be numbers, got {values!r}") from None
     weights = weights[None] if weights.ndim == 1 else weights
     if weights.ndim != 2 or weights.shape[1] < 2 or not len(weights):
-        raise ValueError(f"noise must have 2 classes or more, got shape {tuple(weights.shape)}")
+        raise ValueError(
+            "noise must be a matrix or a vector over 2 classes or more, got shape "
+            f"{tuple(weights.shape)}"
+        )
     wrong = ~((weights >= 0) & (weights <= 1 + TOLERANCE)).all(1)
     if bool(wrong.any()):
         row = int(wrong.nonzero()[0])

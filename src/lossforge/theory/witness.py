@@ -9,6 +9,7 @@ from .verdict import Witness
 from .weights import Rows
 
 _RELATIVE = 1e-11  # of the terms' size: what exceeds rounding
+_LEAST, _NUDGE = 1e-18, 1e-10
 _STEPS, _STARTS = 60, 16
 
 
@@ -68,10 +69,19 @@ def _promising(form: Form, slots: Slots, probs: Tensor) -> Tensor:
 
 def _best(form: Form, slots: Slots, probs: Tensor) -> Tensor | None:
     """(1, J) the prediction with the largest derivative, if it exceeds rounding."""
-    value, size = slope(form, slots, probs)
-    score = (value - _RELATIVE * size).nan_to_num(nan=-torch.inf)
+    score = torch.full((len(probs),), torch.inf, dtype=torch.float64)
+    # on a jump of a density, rounding decides; a witness must be one beside it too
+    for nudge in (0.0, _NUDGE, -_NUDGE):
+        value, size = slope(form, slots, _nudged(slots, probs, nudge))
+        score = torch.minimum(score, (value - _RELATIVE * size).nan_to_num(nan=-torch.inf))
     place = int(score.argmax())
-    return probs[place : place + 1] if float(score[place]) > 0 else None
+    return probs[place : place + 1] if float(score[place]) > _LEAST else None
+
+
+def _nudged(slots: Slots, probs: Tensor, nudge: float) -> Tensor:
+    factors = torch.ones(probs.shape[1], dtype=torch.float64)
+    factors[0] += nudge
+    return slots.inside(probs * factors)
 
 
 def _climb(form: Form, slots: Slots, probs: Tensor) -> Tensor:

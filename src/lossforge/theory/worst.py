@@ -5,12 +5,13 @@ from torch import Tensor
 
 from ..base import BaseFunction
 from ..errors import check_integer
+from .enclosure import CELLS
 
 _SMALLEST = 40  # the grid goes down to 2^-40 near both ends
 _ROUNDS, _STEPS, _SHRINK = 12, 16, 0.25
 
 
-def worst_transfer(base: BaseFunction, cells: int = 4000) -> tuple[float, float]:
+def worst_transfer(base: BaseFunction, cells: int = CELLS) -> tuple[float, float]:
     """The point (x, y), x + y <= 1, where phi(y) / phi(x) is (nearly) as large as xi_tri.
 
     x is the probability of the target and y that of the rival. The points may lie on the edges
@@ -39,7 +40,7 @@ def worst_transfer(base: BaseFunction, cells: int = 4000) -> tuple[float, float]
     return min(x, 1 - y), y
 
 
-def worst_pair(base: BaseFunction, cells: int = 4000) -> float:
+def worst_pair(base: BaseFunction, cells: int = CELLS) -> float:
     """The p in [0, 1] where f(1 - p) / f(p) is (nearly) as large as rho_M, finite if possible."""
     nodes = _nodes(base, cells)
     p, ratio = _best_pair(base, nodes)
