@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BASE   := $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 2
 # a thread for each worker: threads that compete for cores are many times slower
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS)
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 CODE   := src tests examples benchmarks
 
 help: ## list the targets

@@ -117,11 +117,12 @@ __all__ = [
     "report",
     "theory",
     "training",
+    "tuning",
 ]
 
 
 def __getattr__(name: str) -> ModuleType:
     """Load what needs more than torch when it is first asked for."""
-    if name in ("data", "report"):
+    if name in ("data", "report", "tuning"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -64,7 +64,7 @@ def _take(path: Path, stale: float) -> Path | None:
     """Create the next claim with its content in one step, unless the last one is alive."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        draft.write_text(f"{_place()} {os.getpid()}")
+        draft.write_text(f"{place()} {os.getpid()}")
         now = draft.stat().st_mtime  # by the clock of the file system, as the time of a claim is
         number = _highest(path)
         if number and not _is_dead(_numbered(path, number), stale, now):
@@ -108,16 +108,16 @@ def _highest(path: Path) -> int:
 def _is_dead(claim: Path, stale: float, now: float) -> bool:
     try:
         age = now - claim.stat().st_mtime
-        *place, pid = claim.read_text().split() or [""]
+        *where, pid = claim.read_text().split() or [""]
     except FileNotFoundError:
         return False  # it was let go just now, and whoever looks again finds it free
-    here = place == _place().split() and pid.isdecimal()
-    if age > stale or (here and not _process_exists(int(pid))):
+    here = where == place().split() and pid.isdecimal()
+    if age > stale or (here and not process_exists(int(pid))):
         return claim.exists()  # or its owner let it go first, and then ended
     return False
 
 
-def _place() -> str:
+def place() -> str:
     """Where process numbers mean the same: a machine, and on it a container."""
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
@@ -125,7 +125,8 @@ def _place() -> str:
         return socket.gethostname()
 
 
-def _process_exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Whether this machine has a process of that number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ..catalog import find, make, parse, select, settings
 from ..catalog.presets import PRESETS
+from ..catalog.setting import Setting
 from ..data import names as data_names
 from ..errors import SpecError
-from ..loss import Loss
 from ..models import names as model_names
 from ..training import Settings
 from . import noises
@@ -146,8 +146,9 @@ class PartSpec(Frozen):
         row = LossSpec(name=row) if isinstance(row, str) else row
         text = row.loss or row.name
         training = dict(self.training)
-        if self.preset is not None and _has_preset(text, self.preset):
-            loss, l1_decay = _published(text, self.preset, noise)
+        if self.preset is not None and has_preset(text, self.preset):
+            chosen = published(text, self.preset, noise)
+            loss, l1_decay = make(text, **chosen.parameters), chosen.l1_decay
             if (
                 l1_decay is not None and self.published_decay
             ):  # the protocol of these losses puts it in the place of L2
@@ -170,14 +171,16 @@ def canonical(training: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _has_preset(name: str, preset: str) -> bool:
+def has_preset(name: str, preset: str) -> bool:
+    """Whether a loss has published settings for a data set."""
     try:
         return bool(settings(preset, find(name).name))
     except ValueError:
         return False
 
 
-def _published(name: str, preset: str, noise: str) -> tuple[Loss, float | None]:
+def published(name: str, preset: str, noise: str) -> Setting:
+    """The published setting of a loss for a data set and a noise of `noises`."""
     kind, _, rate = noise.partition(":")
     # the catalogue calls them by other names, and knows human noise as one kind
     wanted = {
@@ -186,9 +189,7 @@ def _published(name: str, preset: str, noise: str) -> tuple[Loss, float | None]:
         "pair": f"asymmetric:{rate}",
         "given": None,
     }
-    described = wanted.get(kind, noise)
-    chosen = select(preset, find(name).name, described)
-    return make(name, preset=preset, noise=described), chosen.l1_decay
+    return select(preset, find(name).name, wanted.get(kind, noise))
 
 
 def check(spec: RunSpec) -> None:

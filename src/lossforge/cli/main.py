@@ -13,6 +13,7 @@ from .frontier import frontier
 from .losses import losses
 from .report import report
 from .train import train
+from .tune import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -29,6 +30,7 @@ app.command()(design)
 app.command()(train)
 app.command()(bench)
 app.command()(run)
+app.command()(tune)
 app.command()(report)
 app.add_typer(data, name="data")
 

@@ -1,0 +1,60 @@
+"""The noise in the labels that a search sees, from predictions out of sample."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..benchmark.prepare import prepare_model, samples
+from ..benchmark.spec import RunSpec
+from ..catalog import parse
+from ..data import Dataset, subset
+from ..noise import estimate_noise
+from ..theory import read_noise
+from ..training import Samples, generator, train
+from .blind import is_blind
+
+FOLDS = 4
+EPOCHS = 10  # cross entropy fits noise later
+
+
+def estimate(spec: RunSpec, dataset: Dataset, *, device: str = "cpu") -> list[Any]:
+    """The transition matrix of the training labels: cross entropy, trained briefly on folds.
+
+    Args:
+        spec: The run whose network and optimizer are used, for at most ten epochs.
+        dataset: From `blind`.
+        device: Where to train.
+
+    Raises:
+        ValueError: If a wrong class is estimated to be the most frequent label of a class.
+    """
+    if not is_blind(dataset):
+        raise ValueError("dataset must hold neither true labels nor tests")
+    torch.set_num_threads(spec.threads)
+    split = dataset.train
+    folds = torch.randperm(len(split), generator=generator(spec.seed, "folds")) % FOLDS
+    probs = torch.zeros(len(split), dataset.num_classes)
+    settings = replace(spec.settings, epochs=min(EPOCHS, spec.settings.epochs), l1_decay=0.0)
+    for fold in range(FOLDS):
+        outside, inside = ((folds != fold).nonzero()[:, 0], (folds == fold).nonzero()[:, 0])
+        model = prepare_model(spec, dataset)
+        seen = samples(dataset, subset(split, outside))
+        train(model, parse("CE"), seen, {}, settings, seed=spec.seed, device=device)
+        probs[inside] = _probabilities(model, samples(dataset, subset(split, inside)), device)
+    found = estimate_noise(probs, split.given)
+    try:
+        return list(read_noise(found.T, dataset.num_classes).weights.tolist())
+    except ValueError as error:
+        raise ValueError(
+            f"the noise in these labels cannot be estimated well enough to admit losses: {error}"
+        ) from None
+
+
+@torch.no_grad()
+def _probabilities(model: torch.nn.Module, part: Samples, device: str) -> Tensor:
+    model.eval()
+    place = torch.device(device)
+    batches = torch.split(torch.arange(len(part)), 512)
+    return torch.cat([model(part.inputs(rows, place)).float().softmax(1).cpu() for rows in batches])

@@ -1,0 +1,126 @@
+"""What is tuned, on what, and how a trial is done: all that determines a search."""
+
+import hashlib
+import inspect
+import json
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ..benchmark.choose import check_data, one_run, protocol
+from ..benchmark.prepare import prepare_data
+from ..benchmark.spec import Frozen, RunSpec, has_preset, published
+from ..catalog import find, make
+from ..data.roots import PathLike
+from ..errors import SpecError
+from ..theory import read_noise
+from .spaces import Numbers, Parameters, Space, space
+
+HOLD_OUT = 0.1
+ESTIMATE = "estimate"
+
+
+class Plan(Frozen):
+    """A search, completely but for its length.
+
+    Args:
+        loss: A name of the catalogue.
+        spec: The run of a trial, with the published parameters of the loss.
+        num_classes: Of the data.
+        fixed: Parameters that are not tuned.
+        start: The published parameters as a point of the search space.
+        admit: A noise for which every loss tried must be proved robust: a matrix or the weights of
+            one instance; "estimate" to find it in the labels; None to try any.
+    """
+
+    loss: str
+    spec: RunSpec
+    num_classes: int
+    fixed: dict[str, Any]
+    start: dict[str, float]
+    admit: list[Any] | str | None = None
+
+    @property
+    def name(self) -> str:
+        """The loss and a hash of the whole: what the same search is always called."""
+        text = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"))
+        return f"{self.loss}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+    def space(self, *points: Mapping[str, float]) -> Space:
+        """The search space, which holds the published parameters and some other points."""
+        return space(self.loss, self.num_classes).including(self.start, *points)
+
+    def expression(self, parameters: Parameters) -> str:
+        """The loss with some parameters, as `lossforge.parse` reads it."""
+        return str(make(self.loss, **{**self.fixed, **parameters}))
+
+
+def make_plan(
+    data: str,
+    noise: str,
+    loss: str,
+    *,
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    admit: object = None,
+    data_dir: PathLike | None = None,
+) -> Plan:
+    """Put a search together; see `lossforge.tuning.tune`."""
+    name = find(loss).name
+    space(name, 2)  # refuses a loss without parameters before anything is read
+    settings = {"hold_out": HOLD_OUT, **(settings or {})}
+    usual = one_run(data, noise, "CE", seed=seed, settings=settings)
+    if not usual.hold_out:
+        raise SpecError("hold_out must be positive: the held-out labels judge a trial")
+    if not usual.settings.epochs:
+        raise SpecError("epochs must be 1 or more, got 0")
+    check_data([usual], data_dir)
+    num_classes = prepare_data(usual, data_dir).num_classes
+    parameters, start = _published(data, noise, name, settings, num_classes)
+    tuned = space(name, num_classes).make(start, num_classes)
+    fixed = {key: value for key, value in parameters.items() if key not in tuned}
+    expression = str(make(name, **{**parameters, **tuned}))
+    spec = usual.model_copy(update={"loss": name, "expression": expression})
+    if not _needed(name):  # what the protocol of the loss adds, such as its decay
+        whole = one_run(data, noise, name, seed=seed, settings=settings)
+        spec = spec.model_copy(update={"training": whole.training})
+    found = _read(admit, num_classes)
+    return Plan(
+        loss=name, spec=spec, num_classes=num_classes, fixed=fixed, start=start, admit=found
+    )
+
+
+def _published(
+    data: str, noise: str, name: str, settings: dict[str, Any], num_classes: int
+) -> tuple[Parameters, Numbers]:
+    """The parameters that the protocol of the data gives a loss, and where they lie."""
+    found = space(name, num_classes)
+    parameters = {
+        key: value
+        for key, value in find(name).parameters().items()
+        if value is not inspect.Parameter.empty
+    }
+    preset = settings.get("preset", protocol(data).preset)
+    if preset is not None and has_preset(name, preset):
+        parameters |= published(name, preset, noise).parameters
+    if found.start is not None:
+        return parameters, dict(found.start)
+    numbers = found.find(parameters, num_classes)
+    ranges = found.including(numbers).ranges
+    return parameters, {key: ranges[key].coordinate(value) for key, value in numbers.items()}
+
+
+def _needed(name: str) -> bool:
+    return inspect.Parameter.empty in find(name).parameters().values()
+
+
+def _read(admit: object, num_classes: int) -> list[Any] | str | None:
+    if admit is None or (isinstance(admit, str) and admit == ESTIMATE):
+        return admit
+    if isinstance(admit, str | os.PathLike):
+        raise TypeError(f"admit must be a matrix, weights or {ESTIMATE!r}, got {admit!r}")
+    rows = read_noise(admit, num_classes)
+    plain: list[Any] = rows.weights.tolist()
+    assert all(math.isfinite(weight) for row in plain for weight in row)
+    return plain

@@ -1,0 +1,62 @@
+"""Where the numbers of a loss are looked for."""
+
+import math
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Range:
+    """An interval that a number is drawn from.
+
+    Args:
+        low: Its lower end.
+        high: Its upper end.
+        log: Whether the logarithm is uniform rather than the number.
+        whole: Whether only whole numbers are meant.
+        zero: With `log`: whether the lowest twentieth of the interval stands for 0.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+    zero: bool = False
+
+    @property
+    def _least(self) -> float:
+        """Below it a coordinate means 0."""
+        return float(self.low * (self.high / self.low) ** 0.05) if self.zero else -math.inf
+
+    def value(self, coordinate: float) -> float:
+        """The number that a coordinate means, in four digits: what is printed is what is tried."""
+        if coordinate < self._least:
+            return 0.0
+        return int(coordinate) if self.whole else float(f"{coordinate:.4g}")
+
+    def coordinate(self, value: float) -> float:
+        """A coordinate that means a number within the range."""
+        return self.low if self.zero and value == 0 else value
+
+    def including(self, value: float) -> "Range":
+        """The range, made as large as a number needs that a paper or the theory proposes."""
+        if self.log and value == 0:
+            return self if self.zero else replace(self, low=self.low / 2, zero=True)
+        if self.zero and value < self._least:
+            value = value / 2  # stays above what stands for 0
+        low, high = min(self.low, value), max(self.high, value)
+        return self if (low, high) == (self.low, self.high) else replace(self, low=low, high=high)
+
+
+def log(low: float, high: float, *, zero: bool = False) -> Range:
+    """A positive number whose logarithm is uniform."""
+    return Range(low, high, log=True, zero=zero)
+
+
+def uniform(low: float, high: float) -> Range:
+    """A number, every value alike."""
+    return Range(low, high)
+
+
+def whole(low: int, high: int) -> Range:
+    """A whole number."""
+    return Range(low, high, whole=True)

@@ -1,0 +1,216 @@
+"""The search space of every loss in the catalogue: which numbers are tuned, and where.
+
+A space is declared by the letters of the loss's parameters. Positive weights and scales are
+log-uniform and hold the published settings of all data sets; exponents and shares are uniform.
+Switches (`stop_gradient`, `as_released`), numerical guards (`eps` of a sum, `A_clamp`, `norm_eps`)
+and whatever else is not named here stay as published. Where numbers depend on each other, the
+space has coordinates of its own:
+
+* BEF: `scale` = -alpha; `balance` = lam, with mu = 1 - lam; `br_gamma` stays 0.5, which keeps
+  binary reduction symmetric.
+* BQF: `scale` = -beta; `bend` = alpha max(gamma, 1 - gamma)^2 / scale, which must be below 1;
+  `balance` as above; `br_beta` = beta, which is valid for every bend.
+* tau of both is 0 or up to 2 (K - 1): noise that goes to one class asks for about K - 1.
+* JS, GJS: `pi`, the weight of the label; the rest is shared equally.
+* forward, backward: `rate` of the symmetric noise that T describes; 0.2 is tried first.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..catalog import find
+from ..errors import SpecError
+from ..noise import symmetric
+from .ranges import Range, log, uniform, whole
+
+Numbers = dict[str, float]
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where the parameters of one loss are looked for.
+
+    Args:
+        ranges: One for each coordinate.
+        parameters: From coordinates to parameters of the loss; None if they are the same.
+        coordinates: The way back.
+        start: Coordinates that are tried first where the loss has no defaults.
+    """
+
+    ranges: Mapping[str, Range]
+    parameters: Callable[[Numbers, int], Parameters] | None = None
+    coordinates: Callable[[Parameters, int], Numbers] | None = None
+    start: Mapping[str, float] | None = None
+
+    def make(self, point: Mapping[str, float], num_classes: int) -> Parameters:
+        """The parameters that a point of the space means."""
+        values = {name: one.value(point[name]) for name, one in self.ranges.items()}
+        return dict(values) if self.parameters is None else self.parameters(values, num_classes)
+
+    def find(self, parameters: Parameters, num_classes: int) -> Numbers:
+        """The numbers, coordinate by coordinate, that some parameters stand for."""
+        if self.coordinates is not None:
+            return self.coordinates(parameters, num_classes)
+        return {name: float(parameters[name]) for name in self.ranges}
+
+    def including(self, *points: Mapping[str, float]) -> "Space":
+        """The space, made as large as some points need."""
+        ranges = dict(self.ranges)
+        for point in points:
+            ranges = {name: one.including(point[name]) for name, one in ranges.items()}
+        return replace(self, ranges=ranges)
+
+
+def space(name: str, num_classes: int) -> Space:
+    """The search space of a loss.
+
+    Args:
+        name: A name of the catalogue.
+        num_classes: K, on which a few ranges depend.
+    """
+    found = SPACES.get(find(name).name)
+    if found is None:
+        raise SpecError(f"{find(name).name} has no parameters to tune")
+    return found(num_classes) if callable(found) else found
+
+
+def _bef(num_classes: int) -> Space:
+    def parameters(point: Numbers, num_classes: int) -> Parameters:
+        kept = {name: point[name] for name in ("beta", "gamma", "tau", "br_beta")}
+        return {"alpha": -point["scale"], **kept, **_weights(point["balance"])}
+
+    def coordinates(found: Parameters, num_classes: int) -> Numbers:
+        br_beta = found["beta"] if found.get("br_beta") is None else found["br_beta"]
+        kept = {name: found[name] for name in ("beta", "gamma", "tau")}
+        return {"scale": -found["alpha"], **kept, "br_beta": br_beta, "balance": _share(found)}
+
+    ranges = {
+        "scale": log(0.5, 64),
+        "beta": uniform(-16, 4),
+        "gamma": uniform(0, 1),
+        "tau": _tau(num_classes),
+        "balance": uniform(0, 1),
+        "br_beta": uniform(-16, 4),
+    }
+    return Space(ranges, parameters, coordinates)
+
+
+def _bqf(num_classes: int) -> Space:
+    def parameters(point: Numbers, num_classes: int) -> Parameters:
+        reach = max(point["gamma"], 1 - point["gamma"]) ** 2
+        alpha = float(f"{point['bend'] * point['scale'] / reach:.6g}")
+        kept = {name: point[name] for name in ("gamma", "tau")}
+        return {"alpha": alpha, "beta": -point["scale"], **kept, **_weights(point["balance"])}
+
+    def coordinates(found: Parameters, num_classes: int) -> Numbers:
+        reach = max(found["gamma"], 1 - found["gamma"]) ** 2
+        bend = -found["alpha"] * reach / found["beta"]
+        kept = {name: found[name] for name in ("gamma", "tau")}
+        return {"scale": -found["beta"], "bend": bend, **kept, "balance": _share(found)}
+
+    ranges = {
+        "scale": log(0.5, 64),
+        "bend": uniform(-2, 0.95),
+        "gamma": uniform(0, 1),
+        "tau": _tau(num_classes),
+        "balance": uniform(0, 1),
+    }
+    return Space(ranges, parameters, coordinates)
+
+
+def _tau(num_classes: int) -> Range:
+    return log(0.05, max(4.0, 2.0 * (num_classes - 1)), zero=True)
+
+
+def _weights(balance: float) -> Parameters:
+    return {"lam": balance, "mu": round(1 - balance, 6)}
+
+
+def _share(found: Parameters) -> float:
+    return float(found["lam"] / (found["lam"] + found["mu"]))
+
+
+def _views(count: int) -> Space:
+    """The weights of a Jensen-Shannon divergence between a label and `count` views."""
+
+    def parameters(point: Numbers, num_classes: int) -> Parameters:
+        rest = round((1 - point["pi"]) / count, 6)
+        return {"weights": [round(1 - count * rest, 6), *[rest] * count]}
+
+    def coordinates(found: Parameters, num_classes: int) -> Numbers:
+        return {"pi": float(found["weights"][0])}
+
+    return Space({"pi": uniform(0.02, 0.98)}, parameters, coordinates)
+
+
+def _corrected(num_classes: int) -> Space:
+    def parameters(point: Numbers, num_classes: int) -> Parameters:
+        return {"T": symmetric(num_classes, point["rate"])}
+
+    most = 0.95 * (num_classes - 1) / num_classes  # beyond, T is all but singular
+    return Space({"rate": uniform(0.01, most)}, parameters, start={"rate": 0.2})
+
+
+def _numbers(**ranges: Range) -> Space:
+    return Space(ranges)
+
+
+_ACTIVE, _PASSIVE = log(0.05, 100), log(0.01, 100)  # of the published sums: 0.05-50, 0.015-10
+_SCALE, _FOCAL, _EPS = log(0.1, 30), uniform(0, 3), log(10, 1e6)
+_PAIR = _numbers(alpha=_ACTIVE, beta=_PASSIVE)
+_FOCAL_PAIR = _numbers(alpha=_ACTIVE, beta=_PASSIVE, gamma=_FOCAL)
+_AUL, _AGCE = {"a": log(1.05, 15), "q": log(0.1, 5)}, {"a": log(0.05, 10), "q": log(0.1, 5)}
+
+SPACES: dict[str, Space | Callable[[int], Space]] = {
+    "FL": _numbers(gamma=uniform(0, 5)),
+    "GCE": _numbers(q=uniform(0.02, 1)),
+    "SCE": _numbers(alpha=log(0.005, 20), beta=log(0.05, 20)),
+    "NCE": _numbers(scale=_SCALE),
+    "CE+LC": _numbers(delta=log(0.1, 20)),
+    "CEeps+MAE": _numbers(alpha=log(0.002, 10), beta=log(0.1, 30), m=_EPS),
+    "FLeps+MAE": _numbers(alpha=log(0.002, 10), beta=log(0.1, 30), gamma=_FOCAL, m=_EPS),
+    "NCE+RCE": _PAIR,
+    "NCE+AUL": _numbers(alpha=_ACTIVE, beta=_PASSIVE, **_AUL),
+    "NCE+AGCE": _numbers(alpha=_ACTIVE, beta=_PASSIVE, **_AGCE),
+    "ANL-CE": _PAIR,
+    "ANL-FL": _FOCAL_PAIR,
+    "JAL-CE": _numbers(alpha=_ACTIVE, beta=_PASSIVE, a=log(1.05, 100)),
+    "JAL-FL": _numbers(alpha=_ACTIVE, beta=_PASSIVE, a=log(1.05, 100), gamma=_FOCAL),
+    "BEF": _bef,
+    "BQF": _bqf,
+    "MAE": _numbers(scale=_SCALE),
+    "RCE": _numbers(scale=_SCALE),
+    "TGCE": _numbers(q=uniform(0.02, 1), k=uniform(0.02, 0.98)),
+    "NFL": _numbers(gamma=_FOCAL, scale=_SCALE),
+    "NGCE": _numbers(q=uniform(0.02, 1), scale=_SCALE),
+    "NCE+MAE": _PAIR,
+    "NFL+RCE": _FOCAL_PAIR,
+    "NFL+MAE": _FOCAL_PAIR,
+    "AUL": _numbers(**_AUL),
+    "AGCE": _numbers(**_AGCE),
+    "AEL": _numbers(a=log(0.2, 20)),
+    "ANorm": _numbers(a=log(1.05, 20), p=log(0.3, 5)),
+    "NCE+AEL": _numbers(alpha=_ACTIVE, beta=_PASSIVE, a=log(0.2, 20)),
+    "NNCE": _numbers(eps=log(1e-10, 1e-2)),
+    "NNFL": _numbers(gamma=_FOCAL, eps=log(1e-10, 1e-2)),
+    "AMSE": _numbers(a=log(1.05, 100), q=log(0.5, 4), scale=_SCALE),
+    "ECE": _numbers(m=_EPS),
+    "EFL": _numbers(gamma=_FOCAL, m=_EPS),
+    "LDR": _numbers(threshold=uniform(0, 0.5), Lambda=log(0.1, 100)),
+    "Taylor-CE": _numbers(t=whole(1, 12)),
+    "JS": _views(1),
+    "GJS": _views(2),
+    "SR": _numbers(tau=log(0.05, 1), p=log(0.005, 0.9), lamb=log(0.1, 30)),
+    "PHuber-CE": _numbers(tau=log(1.1, 50)),
+    "PHuber-GCE": _numbers(q=uniform(0.02, 0.98), tau=log(1.1, 50)),
+    "LSR": _numbers(smooth_rate=uniform(0, 0.95)),
+    "GLS": _numbers(smooth_rate=uniform(-8, 0.95)),
+    "NLS": _numbers(smooth_rate=uniform(-10, -0.05)),
+    "forward": _corrected,
+    "backward": _corrected,
+    "VCE": _numbers(a=log(1.05, 30)),
+    "VEL": _numbers(a=log(0.2, 20)),
+    "VMSE": _numbers(a=log(1.05, 30)),
+}

@@ -1,0 +1,30 @@
+"""The picture of a search."""
+
+import pytest
+
+from lossforge.report.search import Point, search_figure
+
+RANGES = {"q": (0.0, 1.0, False), "a": (0.1, 10.0, True)}
+
+
+def point(score, kind="search", q=0.5):
+    return Point({"q": q, "a": 1.0}, score, kind)
+
+
+def test_history_and_slices_show_every_trial():
+    points = [point(70.0, "default"), point(None), point(65.0), point(72.0, "design", q=0.2)]
+    figure = search_figure(points, RANGES, title="GCE")
+    history, first, second = figure.axes
+    assert history.get_title(loc="left") == "GCE"
+    best = history.lines[0]
+    assert best.get_ydata().tolist() == [70, 70, 72, 72]
+    assert history.lines[1].get_xdata().tolist() == [1]  # has no score
+    assert [first.get_xlabel(), second.get_xlabel()] == ["q", "a"]
+    assert [first.get_xscale(), second.get_xscale()] == ["linear", "log"]
+    assert sum(len(dots.get_offsets()) for dots in first.collections) == 3
+    assert first.lines[0].get_xdata() == [0.2, 0.2]  # where the best is
+
+
+def test_without_a_score_there_is_nothing_to_draw():
+    with pytest.raises(ValueError, match="at least one with a score"):
+        search_figure([point(None)], RANGES, title="GCE")
