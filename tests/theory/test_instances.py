@@ -109,3 +109,11 @@ def test_a_flat_loss_is_proved_wherever_the_true_label_leads():
     assert torch.equal(found.proved, leads)
     assert torch.equal(found.dominated, ~leads)
     assert theory.certify_instances(CE(), labels).fraction == 0
+
+
+def test_certify_answers_for_instances_too():
+    features, labels = some_data()
+    found = noise.instance_rows(features, labels, 4, 0.3, generator=seeded())
+    verdict = theory.certify(BEF(), found)
+    assert isinstance(verdict, theory.InstanceVerdict)
+    assert torch.equal(verdict.proved, theory.certify_instances(BEF(), found).proved)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import Protocol, get_args, overload
 
 import torch
 from torch import Tensor
@@ -30,46 +30,6 @@ _DECIDE = {
 }
 
 
-@on_cpu
-def certify(
-    loss: Loss,
-    noise: object,
-    *,
-    num_classes: int | None = None,
-    claim: Claim = "monotone",
-    cells: int = CELLS,
-    tables: Mapping[BaseFunction, Table] | None = None,
-    refute: bool = True,
-) -> Verdict:
-    """Decide a claim about the weighted loss under a noise, with a proof or a counterexample.
-
-    Args:
-        loss: Target separations, binary reductions and their sums are decided; normalised losses
-            under symmetric noise; of other losses, only a counterexample can be found.
-        noise: A transition matrix, a vector of label weights, or an object that carries one;
-            see `read_noise`. For instance-dependent noise use `certify_instances`.
-        num_classes: What the number of classes must be, if it is known.
-        claim: "monotone" (the default: raising the true class's logit never increases the expected
-            loss), "transfers" or "global"; see `CLAIMS`.
-        cells: Of the enclosure table where a base function has no closed form.
-        tables: Enclosures of densities by base function, e.g. from `from_intervals`.
-        refute: Whether to look for a counterexample where the quick tests fail.
-
-    Example:
-        >>> from lossforge import BEF
-        >>> from lossforge.noise import symmetric
-        >>> certify(BEF(), symmetric(10, 0.8)).status
-        'PROVED'
-    """
-    check_claim(claim)
-    check_loss(loss)
-    check_integer("cells", cells, 8)
-    rows = read_noise(noise, num_classes)
-    if rows.kind == "instances":
-        raise ValueError("noise has one row for each instance: certify_instances takes it")
-    return _certify(loss, rows, claim, cells, dict(tables or {}), refute)
-
-
 @dataclass(frozen=True)
 class InstanceVerdict:
     """For how many instances a claim is proved.
@@ -93,6 +53,87 @@ class InstanceVerdict:
         share = float(self.dominated.double().mean())
         text = f"{self.claim}: proved for {self.fraction:.1%} of {len(self.proved)} instances"
         return text + (f"; in {share:.1%} a wrong label dominates" if share else "")
+
+
+class Instances(Protocol):
+    """A noise of instances, such as `lossforge.noise.InstanceNoise`."""
+
+    @property
+    def rows(self) -> Tensor:
+        """(N, K) label distributions."""
+
+    @property
+    def true(self) -> Tensor:
+        """(N,) true classes."""
+
+
+@overload
+def certify(  # type: ignore[overload-overlap]
+    loss: Loss,
+    noise: Instances,
+    *,
+    num_classes: int | None = None,
+    claim: Claim = "monotone",
+    cells: int = CELLS,
+    tables: Mapping[BaseFunction, Table] | None = None,
+    refute: bool = True,
+) -> InstanceVerdict: ...
+
+
+@overload
+def certify(
+    loss: Loss,
+    noise: object,
+    *,
+    num_classes: int | None = None,
+    claim: Claim = "monotone",
+    cells: int = CELLS,
+    tables: Mapping[BaseFunction, Table] | None = None,
+    refute: bool = True,
+) -> Verdict: ...
+
+
+@on_cpu
+def certify(
+    loss: Loss,
+    noise: object,
+    *,
+    num_classes: int | None = None,
+    claim: Claim = "monotone",
+    cells: int = CELLS,
+    tables: Mapping[BaseFunction, Table] | None = None,
+    refute: bool = True,
+) -> Verdict | InstanceVerdict:
+    """Decide a claim about the weighted loss under a noise, with a proof or a counterexample.
+
+    Args:
+        loss: Target separations, binary reductions and their sums are decided; normalised losses
+            under symmetric noise; of other losses, only a counterexample can be found.
+        noise: A transition matrix, a vector of label weights, or an object that carries one; see
+            `read_noise`. For instance-dependent noise (an object with ``rows`` and ``true``) the
+            answer is that of `certify_instances`.
+        num_classes: What the number of classes must be, if it is known.
+        claim: "monotone" (the default: raising the true class's logit never increases the expected
+            loss), "transfers" or "global"; see `CLAIMS`.
+        cells: Of the enclosure table where a base function has no closed form.
+        tables: Enclosures of densities by base function, e.g. from `from_intervals`.
+        refute: Whether to look for a counterexample where the quick tests fail.
+
+    Example:
+        >>> from lossforge import BEF
+        >>> from lossforge.noise import symmetric
+        >>> certify(BEF(), symmetric(10, 0.8)).status
+        'PROVED'
+    """
+    check_claim(claim)
+    check_loss(loss)
+    check_integer("cells", cells, 8)
+    rows = read_noise(noise, num_classes)
+    if rows.kind == "instances":
+        return certify_instances(
+            loss, rows.weights, rows.targets, claim=claim, cells=cells, tables=tables
+        )
+    return _certify(loss, rows, claim, cells, dict(tables or {}), refute)
 
 
 @on_cpu
