@@ -96,6 +96,11 @@ class Smooth(BaseFunction):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_means", _fit_means(self))
 
+    @property
+    def means(self) -> tuple[Positive, Positive]:
+        """The means of the density over [0, x], of x, and over [1 - y, 1], of y."""
+        return self._means
+
     def value(self, at: Point) -> Tensor:
         q = at.q
         return q * self._means[1](q)

@@ -23,19 +23,24 @@ def sum_is_nonnegative(bounds: Bounds, own: float, rivals: Tensor, total: float)
         rivals: The others' weights.
         total: The sum of all.
     """
-    if not bounds.reduces:
-        return _separated(bounds, own, rivals, total)
-    step, edge = 1 / _SIDE, edges(_SIDE)
-    groups = _grouped(rivals)
-    effects = [(count, _effect(bounds, own, weight, total)) for count, weight in groups]
-    held = _one_by_itself(effects, edge, step)
-    if bool(held.all()) or _separated(bounds, own, rivals, total):
+    if _separated(bounds, own, rivals, total):
         return True
-    return bool((held | _by_slopes(effects, edge, step)).all())
+    if not bounds.reduces:
+        return False
+    effects = _effects(bounds, own, rivals, total)
+    return bool((_one_by_itself(effects) | _by_slopes(effects)).all())
 
 
-def _by_slopes(effects: list[tuple[int, Tensor]], edge: Tensor, step: float) -> Tensor:
+def one_rival_at_a_time(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
+    """The same by the quicker half of the proof, for a sum with a binary reduction."""
+    if not bounds.reduces:
+        return False
+    return bool(_one_by_itself(_effects(bounds, own, rivals, total)).all())
+
+
+def _by_slopes(effects: list[tuple[int, Tensor]]) -> Tensor:
     """(x cells,) where a slope proves it."""
+    step, edge = 1 / _SIDE, edges(_SIDE)
     x, y = edge[:, None, None], edge[None, :, None]
     within = x + y < 1  # cells of y that leave room for x
     values = torch.cat([effect[within[..., 0]] for _, effect in effects])
@@ -56,8 +61,9 @@ def _by_slopes(effects: list[tuple[int, Tensor]], edge: Tensor, step: float) -> 
     return (slopes * room - spent >= 0).any(1)
 
 
-def _one_by_itself(effects: list[tuple[int, Tensor]], edge: Tensor, step: float) -> Tensor:
+def _one_by_itself(effects: list[tuple[int, Tensor]]) -> Tensor:
     """(x cells,) where it holds with the heaviest rival as it is, the others by their worst."""
+    step, edge = 1 / _SIDE, edges(_SIDE)
     (count, effect), *others = effects
     if count > 1 or not others:
         return torch.zeros(len(edge), dtype=torch.bool)
@@ -130,6 +136,11 @@ def full_confidence_is_best(bounds: Bounds, own: float, rivals: Tensor, total: f
     room = slopes * (start[:, None] + step * (slopes >= 0))
     held |= (kept[:, None] - room - spent > 0).any(1)
     return bool(held.all())
+
+
+def _effects(bounds: Bounds, own: float, rivals: Tensor, total: float) -> list[tuple[int, Tensor]]:
+    """Bounds of B for each group of rivals, with their number."""
+    return [(count, _effect(bounds, own, weight, total)) for count, weight in _grouped(rivals)]
 
 
 def _effect(bounds: Bounds, own: float, rival: float, total: float) -> Tensor:

@@ -21,8 +21,8 @@ ASSUMPTIONS = (
     "the expected loss at one instance, over all predictions; nothing on networks or samples",
     "the noise is exactly as given",
 )
-_ENDS = torch.logspace(-5, -1.5, 12, dtype=torch.float64)
-_PAIR_SHARES = torch.cat([_ENDS, torch.linspace(0.05, 0.95, 37, dtype=torch.float64), 1 - _ENDS])
+_ENDS = torch.logspace(-5, -1.5, 8, dtype=torch.float64)
+_PAIR_SHARES = torch.cat([_ENDS, torch.linspace(0.05, 0.95, 19, dtype=torch.float64), 1 - _ENDS])
 _NUDGE = 1e-6
 _TS_ONLY = "transfers are decided for target separation alone; ask for the claim monotone"
 
@@ -41,11 +41,14 @@ def certify_monotone(form: Form, rows: Rows, cells: int, tables: Tables, refute:
         shared = facts(tests, place)
         shared |= {"row": int(row.targets[0]), "rival": int(row.rivals[1][0])}
         rule = "; ".join(test.rule for test in here if not bool(test.passed[0]))
+        level, witness = prover.monotone(row, here, thorough=False), None
         # a part that is not understood may turn a rise of the others into a fall
-        hints = _hints(form, row, cells) if refute and form.understood else None
-        witness = find_rise(form, row, hints) if hints else None
-        level = prover.monotone(row, here) if witness is None else None
-        if witness is None and level is None and hints:
+        hints = _hints(form, row, cells) if refute and form.understood and level is None else []
+        if hints:
+            witness = find_rise(form, row, hints)
+        if level is None and witness is None:
+            level = prover.monotone(row, here)
+        if hints and level is None and witness is None:
             witness = find_rise(form, row, hints, climb=True)
         if witness is not None:
             reason = "there is a prediction at which a larger logit of the true class hurts."
@@ -188,7 +191,7 @@ def failed_rows(rows: Rows, tests: list[RatioTest], passed: Tensor) -> Iterator[
 def _hints(form: Form, row: Rows, cells: int) -> list[Tensor]:
     """Predictions at which the parts come closest to failing."""
     slots = fill_slots(row)
-    sizes = torch.logspace(-20, 0, 21, dtype=torch.float64)
+    sizes = torch.logspace(-20, 0, 11, dtype=torch.float64)
     hints = []
     if form.separation is not None:
         x, y = _worst_of(form, row, cells)

@@ -4,7 +4,7 @@ import torch
 
 from .bounds import Bounds, Tables
 from .form import Form
-from .linear import full_confidence_is_best, sum_is_nonnegative
+from .linear import full_confidence_is_best, one_rival_at_a_time, sum_is_nonnegative
 from .parts import RatioTest, monotone_tests
 from .verdict import Level
 from .weights import Rows
@@ -36,12 +36,13 @@ class Prover:
         """Whether no density vanishes, but perhaps at an end of [0, 1]."""
         return self._bounds.positive
 
-    def monotone(self, row: Rows, tests: list[RatioTest]) -> Level | None:
+    def monotone(self, row: Rows, tests: list[RatioTest], *, thorough: bool = True) -> Level | None:
         """The level at which the claim "monotone" is proved in a row; None where it is not.
 
         Args:
             row: One row.
             tests: The ratio tests of this row.
+            thorough: Whether to try what takes longer than to look for a counterexample.
         """
         own, rival, total = (float(part[0]) for part in (row.own, row.rivals[0], row.totals))
         if row.num_classes == 2:
@@ -52,7 +53,8 @@ class Prover:
         both = self._form.separation is not None and self._form.reduction is not None
         if both and self._bounds.joint(own, rival, total):
             return "joint"
-        return "logits" if sum_is_nonnegative(self._bounds, own, rivals_of(row), total) else None
+        prove = sum_is_nonnegative if thorough else one_rival_at_a_time
+        return "logits" if prove(self._bounds, own, rivals_of(row), total) else None
 
     def globally(self, row: Rows) -> bool:
         """Whether full confidence is proved best in a row."""

@@ -26,10 +26,10 @@ import torch
 from torch import Tensor
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..numerics import fit, running_mean
 from .enclosure import CELLS, Table, enclose, quotient
 
 _UP = 1 + 2.0**-50  # outward rounding of a quotient or two
+_ROUNDS, _PARTS = 9, 64  # of the search for a turn: 54 bits
 _NEAR = 2.0**-20  # closer to an end than anything a strictly monotone density calls flat
 
 _Seven = tuple[float, float, float, float, float, float, float]
@@ -156,13 +156,12 @@ def _monotone(base: BaseFunction) -> Ratios:
 @lru_cache(maxsize=1024)
 def _exponential(base: Exponential) -> Ratios:
     beta, gamma = base.beta, base.gamma
-    mean = _means(base.density)
-    mirrored = _means(lambda y: base.density(1 - y))
+    mean, mirrored = base.means
     # q / mirrored q is monotone, for phi(x) / phi(1 - x) = exp(beta (1 - 2 gamma) (2x - 1)) is
     kappas = _kappas(
         beta > 0,
-        mean,
-        mirrored,
+        _of_numbers(mean),
+        _of_numbers(mirrored),
         _stationary(base.density, mean, gamma),
         _stationary(lambda y: base.density(1 - y), mirrored, 1 - gamma),
         (),
@@ -251,28 +250,25 @@ def _kappas(
     return max(1.0, kappa_a), max(1.0, kappa_b)
 
 
-def _means(density: Callable[[Tensor], Tensor]) -> Callable[[float], float]:
-    """The running mean of a smooth density by positive quadrature, as a function of a number."""
-    mean = running_mean(density, len(fit(density)))
-    return lambda x: float(mean(torch.tensor([x], dtype=torch.float64, device="cpu")))
+def _of_numbers(function: Callable[[Tensor], Tensor]) -> Callable[[float], float]:
+    return lambda x: float(function(torch.tensor([x], dtype=torch.float64, device="cpu")))
 
 
 def _stationary(
-    density: Callable[[Tensor], Tensor], mean: Callable[[float], float], centre: float
+    density: Callable[[Tensor], Tensor], mean: Callable[[Tensor], Tensor], centre: float
 ) -> float:
     """Where the running mean turns: it meets the density once beyond the centre, or ends first."""
     if centre == 0:
         return 0.0
-
-    def above(x: float) -> bool:
-        return float(density(torch.tensor(x, dtype=torch.float64, device="cpu"))) > mean(x)
-
-    before, low, high = above(centre), centre, 1.0
-    if above(high) == before:
-        return high
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if above(middle) == before else (low, middle)
+    low, high = centre, 1.0
+    for _ in range(_ROUNDS):
+        x = torch.linspace(low, high, _PARTS + 1, dtype=torch.float64, device="cpu")
+        above = density(x) > mean(x)
+        turned = (above != above[0]).nonzero()
+        if not len(turned):
+            return high
+        place = int(turned[0])
+        low, high = float(x[place - 1]), float(x[place])
     return high
 
 

@@ -9,6 +9,7 @@ from .verdict import Witness
 from .weights import Rows
 
 _RELATIVE = 1e-11  # of the terms' size: what exceeds rounding
+_ENOUGH = 1e-6  # of it: a climb has arrived
 _LEAST, _NUDGE = 1e-18, 1e-10
 _STEPS, _STARTS = 60, 16
 
@@ -69,13 +70,19 @@ def _promising(form: Form, slots: Slots, probs: Tensor) -> Tensor:
 
 def _best(form: Form, slots: Slots, probs: Tensor) -> Tensor | None:
     """(1, J) the prediction with the largest derivative, if it exceeds rounding."""
-    score = torch.full((len(probs),), torch.inf, dtype=torch.float64)
+    score = _score(form, slots, probs)
+    probs = probs[score.topk(min(_STARTS, len(probs))).indices]
     # on a jump of a density, rounding decides; a witness must be one beside it too
-    for nudge in (0.0, _NUDGE, -_NUDGE):
-        value, size = slope(form, slots, _nudged(slots, probs, nudge))
-        score = torch.minimum(score, (value - _RELATIVE * size).nan_to_num(nan=-torch.inf))
+    beside = [_nudged(slots, probs, nudge) for nudge in (0.0, _NUDGE, -_NUDGE)]
+    score = torch.stack([_score(form, slots, near) for near in beside]).amin(0)
     place = int(score.argmax())
     return probs[place : place + 1] if float(score[place]) > _LEAST else None
+
+
+def _score(form: Form, slots: Slots, probs: Tensor) -> Tensor:
+    """(B,) derivatives less what rounding may have added."""
+    value, size = slope(form, slots, probs)
+    return (value - _RELATIVE * size).nan_to_num(nan=-torch.inf)
 
 
 def _nudged(slots: Slots, probs: Tensor, nudge: float) -> Tensor:
@@ -91,6 +98,8 @@ def _climb(form: Form, slots: Slots, probs: Tensor) -> Tensor:
     with torch.enable_grad():
         for _ in range(_STEPS):
             value, size = slope(form, slots, slots.softmax(logits))
+            if bool((value > _ENOUGH * size).any()):
+                break
             loss = -(value / size.clamp(min=1e-300)).sum()
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
