@@ -36,11 +36,6 @@ class Mixture:
         """The sum at probabilities."""
         return sum((scale * base.density(p) for scale, base in self.parts), torch.zeros_like(p))
 
-    def slope(self, p: Tensor) -> Tensor:
-        """p times the sum; finite at 0 even where the density is not."""
-        inside = torch.where(p > 0, p, 1.0)
-        return torch.where(p > 0, inside * self.density(inside), 0.0)
-
     def integral(self, p: Tensor) -> Tensor:
         """The sum of the integrals from 0."""
         return sum((scale * base.H(p) for scale, base in self.parts), torch.zeros_like(p))
