@@ -15,6 +15,9 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+# every epoch is one that a test may interrupt
+os.environ["LOSSFORGE_CHECKPOINT_SECONDS"] = "0"
+
 
 @pytest.fixture(autouse=True)
 def _float64_and_seed() -> Iterator[None]:

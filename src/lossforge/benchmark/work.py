@@ -1,5 +1,6 @@
 """Doing one run: claim it, resume it or start it, train, write down what came out."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -78,9 +79,14 @@ def _work(
     saved = folder.load_checkpoint() if leads else None
     ticks = [time.time()]
 
+    pace, saved_at = checkpoint_seconds(), started
+
     def save(state: State) -> None:
+        nonlocal saved_at
         MetricsFile(folder.path / "metrics.jsonl")(state)  # before what may end the run's life
-        folder.save_checkpoint(state.epoch, state.to_bytes())
+        if time.time() - saved_at >= pace:
+            folder.save_checkpoint(state.epoch, state.to_bytes())
+            saved_at = time.time()
         ticks.append(time.time())
         if on_epoch is not None:
             on_epoch(state)
@@ -110,3 +116,12 @@ def _work(
         folder.finish(
             record(spec, dataset, model, metrics, failed), describe(spec, device, started, ticks)
         )
+
+
+def checkpoint_seconds() -> float:
+    """The least time between two checkpoints: writing one is most of a small network's epoch."""
+    text = os.environ.get("LOSSFORGE_CHECKPOINT_SECONDS", "5")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"LOSSFORGE_CHECKPOINT_SECONDS must be a number, got {text!r}") from None

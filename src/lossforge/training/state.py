@@ -32,7 +32,8 @@ class State:
         cls, model: nn.Module, optimizer: optim.Optimizer, metrics: list[dict[str, Any]]
     ) -> "State":
         """A copy, which further training leaves alone."""
-        return cls(*copy.deepcopy((model.state_dict(), optimizer.state_dict(), metrics)))
+        weights, moments = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+        return cls(weights, moments, list(metrics))  # what was measured never changes
 
     @property
     def epoch(self) -> int:
