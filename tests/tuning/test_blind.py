@@ -8,9 +8,9 @@ import torch
 from tiny_search import NOISE, SETTINGS
 
 from lossforge.benchmark.prepare import prepare_data
-from lossforge.tuning import tune, tuner
+from lossforge.tuning import objective, tune
 from lossforge.tuning.blind import blind, is_blind
-from lossforge.tuning.objective import Objective
+from lossforge.tuning.objective import Objective, visible
 from lossforge.tuning.plan import make_plan
 
 
@@ -80,13 +80,13 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.parametrize("change", [hidden_parts, shuffled_parts])
 def test_true_labels_and_tests_make_no_difference(change, undisturbed, tmp_path, monkeypatch):
-    def poisoned(spec, data_dir=None):
+    def poisoned(spec, data_dir=None, split=0):
         Poison.armed = False
-        dataset = change(prepare_data(spec, data_dir))
+        dataset = change(prepare_data(spec, data_dir, split=split))
         Poison.armed = True
         return dataset
 
-    monkeypatch.setattr(tuner, "prepare_data", poisoned)
+    monkeypatch.setattr(objective, "prepare_data", poisoned)
     try:
         assert outcome(tmp_path) == undisturbed
         if change is hidden_parts:
@@ -104,7 +104,7 @@ def test_an_objective_refuses_what_a_search_may_not_see():
     assert is_blind(seen)
     assert seen.parts().keys() == {"train", "validation"}
     assert torch.equal(seen.train.given, dataset.train.given)
-    Objective(spec, seen)
+    Objective(spec, [seen])
     for leak in (
         {"train": dataset.train},
         {"validation": dataset.validation},
@@ -112,6 +112,19 @@ def test_an_objective_refuses_what_a_search_may_not_see():
         {"validation": None},
     ):
         with pytest.raises(ValueError, match="neither true labels nor tests"):
-            Objective(spec, replace(seen, **leak))
+            Objective(spec, [replace(seen, **leak)])
     with pytest.raises(ValueError, match="validation part"):
         blind(replace(dataset, validation=None))
+
+
+def test_a_score_is_the_mean_over_the_held_out_parts():
+    plan = make_plan("digits", NOISE, "GCE", settings=SETTINGS, splits=2)
+    assert plan.name != make_plan("digits", NOISE, "GCE", settings=SETTINGS).name
+    seen = visible(plan.spec, 2)
+    held_out = [one.validation.inputs for one in seen]
+    assert not torch.equal(*held_out)
+    epochs = []
+    both = Objective(plan.spec, seen)("GCE", lambda epoch, score: epochs.append(epoch))
+    alone = [Objective(plan.spec, [one])("GCE", lambda *_: None) for one in seen]
+    assert both == pytest.approx(sum(alone) / 2)
+    assert epochs == list(range(1, 2 * SETTINGS["epochs"] + 1))

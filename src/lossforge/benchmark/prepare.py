@@ -30,8 +30,14 @@ def _load(name: str, options: str, data_dir: str | None) -> Dataset:
     return load(name, data_dir=data_dir, **json.loads(options))
 
 
-def prepare_data(spec: RunSpec, data_dir: PathLike | None = None) -> Dataset:
-    """The data of a run: loaded, made noisy, cut down, its validation part held out."""
+def prepare_data(spec: RunSpec, data_dir: PathLike | None = None, *, split: int = 0) -> Dataset:
+    """The data of a run: loaded, made noisy, cut down, its validation part held out.
+
+    Args:
+        spec: The run.
+        data_dir: Where the data are, instead of the usual folders.
+        split: Which of the possible parts is held out; 0 is that of the run.
+    """
     folder = None if data_dir is None else os.fspath(data_dir)
     dataset = _load(spec.data, json.dumps(spec.data_options, sort_keys=True), folder)
     given = noises.given_labels(dataset, spec.noise, spec.seed, data_dir=data_dir)
@@ -39,7 +45,8 @@ def prepare_data(spec: RunSpec, data_dir: PathLike | None = None) -> Dataset:
     if spec.subset is not None:
         dataset = replace(dataset, train=_balanced(dataset, spec.subset))
     if spec.hold_out:
-        dataset = dataset.hold_out(spec.hold_out, generator=generator(spec.seed, "hold out"))
+        chance = generator(spec.seed, "hold out", *([split] if split else []))
+        dataset = dataset.hold_out(spec.hold_out, generator=chance)
     return dataset
 
 

@@ -35,6 +35,9 @@ def tune(
     trials: Annotated[
         int, typer.Option(help="Losses to try, those stopped early or not admitted included.")
     ] = 50,
+    splits: Annotated[
+        int, typer.Option(help="Held-out parts that judge every trial; the time is as many times.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Of noise, weights, held-out part and search.")] = 0,
     final_seeds: Annotated[
         int, typer.Option(help="Pairs of final runs, tested on true labels; 0 for none.")
@@ -90,6 +93,7 @@ def tune(
                 noise,
                 loss,
                 trials=trials,
+                splits=splits,
                 seed=seed,
                 settings=settings,
                 admit=_admitted(admit, data, settings, data_dir),

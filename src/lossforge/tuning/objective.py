@@ -1,17 +1,18 @@
 """How good a loss is, by held-out noisy labels alone."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from ..benchmark.prepare import prepare_model, samples
+from ..benchmark.prepare import prepare_data, prepare_model, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset
+from ..data.roots import PathLike
 from ..training import State, train
-from .blind import is_blind
+from .blind import blind, is_blind
 
 LAST = 5  # epochs whose mean is the score: neighbouring epochs differ by luck
 
@@ -22,40 +23,50 @@ class Objective:
 
     Args:
         spec: The run, whose loss is replaced.
-        dataset: From `blind`: true labels and tests are refused.
+        datasets: From `blind`, one for each held-out part: true labels and tests are refused.
         device: Where to train.
     """
 
     spec: RunSpec
-    dataset: Dataset = field(repr=False)
+    datasets: Sequence[Dataset] = field(repr=False)
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if not is_blind(self.dataset) or self.dataset.validation is None:
-            raise ValueError("dataset must hold out a part, and neither true labels nor tests")
+        if not all(is_blind(one) and one.validation is not None for one in self.datasets):
+            raise ValueError("datasets must hold out a part, and neither true labels nor tests")
 
     def __call__(self, expression: str, on_epoch: Callable[[int, float], object]) -> float:
-        """The mean accuracy in % on held-out noisy labels over the last epochs.
+        """The mean accuracy in % on held-out noisy labels over the last epochs and all parts.
 
         Args:
             expression: A loss.
-            on_epoch: Called with every epoch, counted from 1, and the accuracy after it.
+            on_epoch: Called with every epoch, counted from 1 and on from one held-out part to the
+                next, and the score as it then stands.
         """
-        assert self.dataset.validation is not None
         torch.set_num_threads(self.spec.threads)
+        scores: list[float] = []
 
         def tell(state: State) -> None:
-            on_epoch(state.epoch, state.metrics[-1]["validation"])
+            epoch = len(scores) * self.spec.settings.epochs + state.epoch
+            on_epoch(epoch, statistics.fmean([*scores, state.metrics[-1]["validation"]]))
 
-        state = train(
-            prepare_model(self.spec, self.dataset),
-            parse(expression),
-            samples(self.dataset, self.dataset.train),
-            {},
-            self.spec.settings,
-            seed=self.spec.seed,
-            validation=samples(self.dataset, self.dataset.validation),
-            device=self.device,
-            on_epoch=tell,
-        )
-        return statistics.fmean(row["validation"] for row in state.metrics[-LAST:])
+        for dataset in self.datasets:
+            assert dataset.validation is not None
+            state = train(
+                prepare_model(self.spec, dataset),
+                parse(expression),
+                samples(dataset, dataset.train),
+                {},
+                self.spec.settings,
+                seed=self.spec.seed,
+                validation=samples(dataset, dataset.validation),
+                device=self.device,
+                on_epoch=tell,
+            )
+            scores.append(statistics.fmean(row["validation"] for row in state.metrics[-LAST:]))
+        return statistics.fmean(scores)
+
+
+def visible(spec: RunSpec, splits: int, data_dir: PathLike | None = None) -> list[Dataset]:
+    """What a search may see: the noisy labels of a run, with each of several parts held out."""
+    return [blind(prepare_data(spec, data_dir, split=split)) for split in range(splits)]

@@ -30,6 +30,7 @@ class Plan(Frozen):
         num_classes: Of the data.
         fixed: Parameters that are not tuned.
         start: The published parameters as a point of the search space.
+        splits: How many held-out parts judge a trial.
         admit: A noise for which every loss tried must be proved robust: a matrix or the weights of
             one instance; "estimate" to find it in the labels; None to try any.
     """
@@ -39,6 +40,7 @@ class Plan(Frozen):
     num_classes: int
     fixed: dict[str, Any]
     start: dict[str, float]
+    splits: int = 1
     admit: list[Any] | str | None = None
 
     @property
@@ -61,6 +63,7 @@ def make_plan(
     noise: str,
     loss: str,
     *,
+    splits: int = 1,
     seed: int = 0,
     settings: dict[str, Any] | None = None,
     admit: object = None,
@@ -87,7 +90,13 @@ def make_plan(
         spec = spec.model_copy(update={"training": whole.training})
     found = _read(admit, num_classes)
     return Plan(
-        loss=name, spec=spec, num_classes=num_classes, fixed=fixed, start=start, admit=found
+        loss=name,
+        spec=spec,
+        num_classes=num_classes,
+        fixed=fixed,
+        start=start,
+        splits=splits,
+        admit=found,
     )
 
 

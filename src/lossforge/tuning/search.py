@@ -54,7 +54,7 @@ def _try(study: Study, trial: Any, point: dict[str, float], objective: Objective
     known = {"expression": expression}
 
     def report(epoch: int, accuracy: float) -> None:
-        if epoch <= patience(plan):
+        if (epoch - 1) % plan.spec.settings.epochs < patience(plan):
             return
         trial.report(accuracy, epoch)
         if trial.should_prune():

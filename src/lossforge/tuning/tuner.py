@@ -6,13 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..benchmark.prepare import prepare_data
 from ..data.roots import PathLike
 from ..errors import check_integer, extra
-from .blind import blind
 from .estimate import estimate
 from .final import compare
-from .objective import Objective
+from .objective import Objective, visible
 from .plan import make_plan
 from .pool import search_together
 from .result import Comparison, Trial, Tuned, ranked
@@ -47,6 +45,7 @@ def tune(
     loss: str,
     *,
     trials: int = 50,
+    splits: int = 1,
     seed: int = 0,
     settings: dict[str, Any] | None = None,
     admit: object = None,
@@ -69,6 +68,8 @@ def tune(
         noise: Label noise, as for `lossforge train`.
         loss: Name of a catalogue loss.
         trials: How many losses are tried, those stopped early or not admitted included.
+        splits: Held-out parts on each of which every trial is trained and judged; the score is
+            their mean. More cost as many times the time, and leave less to luck.
         seed: Of noise, weights, held-out part and search; final runs have the seeds that follow.
         settings: Of the run, as `--set` takes them; `hold_out` is 0.1 if it is not among them.
         admit: Try only losses that `lossforge.theory.certify` proves for a noise: a matrix as that
@@ -81,25 +82,36 @@ def tune(
         device: Where to train.
         on_progress: Called after every trial and every final run.
     """
-    for name, value, least in (("trials", trials, 1), ("workers", workers, 1)):
+    for name, value, least in (
+        ("trials", trials, 1),
+        ("splits", splits, 1),
+        ("workers", workers, 1),
+    ):
         check_integer(name, value, least)
     check_integer("final_seeds", final_seeds, 0)
     extra("optuna", "tune")
     plan = make_plan(
-        data, noise, loss, seed=seed, settings=settings, admit=admit, data_dir=data_dir
+        data,
+        noise,
+        loss,
+        splits=splits,
+        seed=seed,
+        settings=settings,
+        admit=admit,
+        data_dir=data_dir,
     )
     store.mkdir(parents=True, exist_ok=True)
     url = storage or f"sqlite:///{(store / 'study.db').resolve()}"
     tell = on_progress or (lambda progress: None)
-    visible = blind(prepare_data(plan.spec, data_dir))
-    objective = Objective(plan.spec, visible, device)
+    seen = visible(plan.spec, splits, data_dir)
+    objective = Objective(plan.spec, seen, device)
 
     def on_trial(study: Study) -> None:
         scores = [trial.value for trial in study.trials("COMPLETE")]
         tell(Progress(study.finished, trials, max(scores, default=None)))
 
     with open_study(plan, url) as study:
-        study.prepare(partial(estimate, plan.spec, visible, device=device))
+        study.prepare(partial(estimate, plan.spec, seen[0], device=device))
         on_trial(study)
         if workers == 1:
             search_all(study, objective, trials, on_trial=on_trial)

@@ -12,9 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from ..benchmark.prepare import prepare_data
-from .blind import blind
-from .objective import Objective
+from .objective import Objective, visible
 from .plan import Plan
 from .search import POLL, search
 from .storage import open_study
@@ -31,7 +29,7 @@ def work(task: dict[str, Any]) -> None:
     """
     plan = Plan.model_validate_json(json.dumps(task["plan"]))
     folder = None if task["data_dir"] is None else Path(task["data_dir"])
-    objective = Objective(plan.spec, blind(prepare_data(plan.spec, folder)), task["device"])
+    objective = Objective(plan.spec, visible(plan.spec, plan.splits, folder), task["device"])
 
     def stop_with_parent(study: Study) -> None:
         if os.getppid() != task["parent"]:
