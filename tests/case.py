@@ -20,7 +20,7 @@ class Separated:
     coefficient: float = 1.0
 
     def _a(self, z: Tensor) -> float:
-        return self.a if self.a is not None else self.tau / (len(z) - 1)
+        return max((self.tau or 0.0) / (len(z) - 1), self.a or 0.0)
 
     def value(self, z: Tensor, t: int) -> Tensor:
         u = naive.softmax(z)

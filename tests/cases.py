@@ -13,6 +13,8 @@ from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base
 F1 = {"alpha": -8, "beta": -8, "gamma": 0.5}
 N1 = naive.exponential(-8, -8, 0.5)
 N2 = naive.quadratic(12, -8, 0.5)
+BEF_BASE = naive.exponential(-8, -1, 0.5)
+BQF_BASE = naive.quadratic(7, -8, 0.5)
 GAUSS, SINE = DERIVATIVES[0], DERIVATIVES[2]
 
 
@@ -42,7 +44,7 @@ CORE = [
     Case(
         "BEF",
         BEF,
-        (Separated(N1, tau=1, coefficient=0.9), Reduced(N1, coefficient=0.1)),
+        (Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.9), Reduced(BEF_BASE, coefficient=0.1)),
         symmetric=True,
         bounded=True,
         scale=8.0,
@@ -62,12 +64,13 @@ CORE = [
     Case(
         "BQF",
         BQF,
-        (Separated(N2, tau=1, coefficient=0.9), Reduced(N2, coefficient=0.1)),
+        (Separated(BQF_BASE, tau=1, a=0.2, coefficient=0.9), Reduced(BQF_BASE, coefficient=0.1)),
         symmetric=True,
         bounded=True,
         scale=8.0,
         entry="BQF",
     ),
+    _ts("TS-f1-tau1-a0.3", _exponential(**F1), N1, tau=1, a=0.3, symmetric=False, scale=16.0),
     _ts("TS-f1-tau0", _exponential(**F1), N1, tau=0, symmetric=False, scale=8.0),
     _ts("TS-f1-tau1", _exponential(**F1), N1, tau=1, symmetric=True, scale=8.0),
     _ts("TS-f1-tau3", _exponential(**F1), N1, tau=3, symmetric=False, scale=16.0),
@@ -147,8 +150,8 @@ CORE = [
         (
             Separated(naive.log(), a=0, coefficient=0.5),
             Separated(N1, a=0.1),
-            Separated(N1, tau=1, coefficient=0.225),
-            Reduced(N1, coefficient=0.025),
+            Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.225),
+            Reduced(BEF_BASE, coefficient=0.025),
         ),
         symmetric=False,
         bounded=False,

@@ -113,8 +113,8 @@ def _two_views(u: Tensor, t: int) -> Tensor:
 
 def bef(u: Tensor, t: int) -> Tensor:
     """BEF at its defaults, of probabilities."""
-    h = naive.exponential(-8, -8, 0.5)
-    separated = naive.target_separation(h, u, t, 1 / (len(u) - 1))
+    h = naive.exponential(-8, -1, 0.5)
+    separated = naive.target_separation(h, u, t, max(1 / (len(u) - 1), 0.2))
     return 0.9 * separated + 0.1 * naive.binary_reduction(h, u, t)
 
 

@@ -19,6 +19,7 @@ from lossforge.cli.frontier import shown
 from lossforge.cli.main import app
 
 TEN = ("--classes", "10")
+STEEP = "BEF(beta=-8, tau=1)"
 
 
 def run(*arguments):
@@ -50,7 +51,8 @@ def test_help_shows_examples_on_lines_of_their_own(verb):
     ("loss", "labels", "status", "words"),
     [
         ("BEF", "symmetric:0.8", "PROVED", "BEF is robust to this noise (symmetric:0.8, 10 "),
-        ("BEF", "pair:0.4", "REFUTED", "BEF is not robust to this noise"),
+        ("BEF", "pair:0.4", "PROVED", "BEF is robust to this noise"),
+        (STEEP, "pair:0.4", "REFUTED", "is not robust to this noise"),
         ("CE", "pair:0.1", "REFUTED", "is not the true class at full confidence"),
         ("ce", "symmetric:0", "PROVED", "ce is robust"),
         ("0.5*GCE(q=0.7) + 0.5*MAE", "symmetric:0.5", "REFUTED", "push the true class down"),
@@ -68,7 +70,7 @@ def test_certify_answers_first_and_then_shows_the_numbers(loss, labels, status, 
 
 
 def test_a_refuted_claim_tells_what_still_holds_and_what_to_do():
-    text = " ".join(run("certify", "BEF", "--noise", "pair:0.4", *TEN).stdout.split())
+    text = " ".join(run("certify", STEEP, "--noise", "pair:0.4", *TEN).stdout.split())
     assert "is the true class at full confidence, but training may not find it." in text
     assert "next: `lossforge design --noise pair:0.4 --classes 10`" in text
     assert "witness u[0] = " in text

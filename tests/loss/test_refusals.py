@@ -156,7 +156,6 @@ def test_member_of_a_sum_may_have_no_policy(operation, policy) -> None:
 F1 = base.Exponential()
 CONSTRUCTIONS = {
     "no-coefficient": ((TypeError, ValueError), "tau", lambda: TargetSeparation(F1)),
-    "both": ((TypeError, ValueError), "tau", lambda: TargetSeparation(F1, tau=1, a=0.1)),
     "tau-negative": (ValueError, "tau", lambda: TargetSeparation(F1, tau=-1)),
     "a-negative": (ValueError, r"\ba\b", lambda: TargetSeparation(F1, a=-0.1)),
     "tau-nan": (ValueError, "tau", lambda: TargetSeparation(F1, tau=float("nan"))),

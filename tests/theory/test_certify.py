@@ -75,12 +75,16 @@ def test_any_decreasing_base_function_passes_between_the_votes():
     assert math.isinf(verdict.allowed)
 
 
+STEEP = BEF(beta=-8, tau=1)
+
+
 def test_the_default_losses_under_symmetric_noise_and_pair_flips():
     for loss in (BEF(), BQF()):
-        assert certify(loss, symmetric(10, 0.8)).status == "PROVED"
-        assert certify(loss, pair(10, 0.4), claim="global").status == "PROVED"
-    assert certify(BEF(), pair(10, 0.4)).status == "REFUTED"
-    assert certify(BQF(), pair(10, 0.4)).status == "PROVED"
+        for num_classes in (10, 100):
+            assert certify(loss, symmetric(num_classes, 0.8)).status == "PROVED"
+            assert certify(loss, pair(num_classes, 0.4)).status == "PROVED"
+    assert certify(STEEP, pair(10, 0.4)).status == "REFUTED"
+    assert certify(STEEP, pair(10, 0.4), claim="global").status == "PROVED"
 
 
 def test_a_tilted_reduction_is_bounded_on_both_sides_monotone_on_one_globally():
@@ -174,7 +178,7 @@ def test_two_classes_use_the_line_where_they_sum_to_one(claim):
 
 
 def test_verdicts_are_plain_numbers_and_plain_words():
-    verdict = certify(BEF(), pair(10, 0.4))
+    verdict = certify(STEEP, pair(10, 0.4))
     found = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))
     assert found["status"] == "REFUTED"
     assert len(found["witness"]["probs"]) == 10

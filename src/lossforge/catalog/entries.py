@@ -105,7 +105,7 @@ TABLES = [
         "symmetric",
         True,
         "paper",
-        caveat="Symmetric for tau = 1 and br_gamma = 0.5, the defaults.",
+        caveat="Symmetric for tau = 1 and br_gamma = 0.5: by default up to six classes.",
     ),
     Entry(
         "BQF",
@@ -114,7 +114,7 @@ TABLES = [
         "symmetric",
         True,
         "paper",
-        caveat="Symmetric for tau = 1 and br_gamma = 0.5, the defaults.",
+        caveat="Symmetric for tau = 1 and br_gamma = 0.5: by default up to six classes.",
     ),
 ]
 

@@ -18,15 +18,10 @@ from .setting import (
 
 Presets = dict[str, tuple[Setting, ...]]
 
-SHIPPED = "lossforge's starting values; the paper's own are not available"
+SHIPPED = "lossforge's defaults; the paper's own are not available"
 
 _TEN = "the released class assumes 10 classes and fails on this data set"
 _OFF = "alpha 0: NCE is switched off"
-
-
-def _balanced(alpha: float, beta: float) -> Presets:
-    found = setting(SHIPPED, alpha=alpha, beta=beta, gamma=0.5, tau=1.0, lam=0.9, mu=0.1)
-    return dict.fromkeys(_ALL, (found,))
 
 
 _ALL = ("cifar10", "cifar100", "webvision", "clothing1m", "mnist")
@@ -201,7 +196,7 @@ PUBLISHED: dict[str, Presets] = {
         cifar100=setting(NLNL, "110 complementary labels per image and step"),
         mnist=setting(NLNL, "1 complementary label per image and step"),
     ),
-    "BEF": _balanced(alpha=-8.0, beta=-8.0),
-    "BQF": _balanced(alpha=12.0, beta=-8.0),
+    "BEF": dict.fromkeys(_ALL, (setting(SHIPPED),)),
+    "BQF": dict.fromkeys(_ALL, (setting(SHIPPED),)),
     **CONDITIONAL,
 }

@@ -30,8 +30,8 @@ class TargetSeparation(ProbabilityLoss):
 
     Args:
         base: The base function h of the target.
-        tau: Strength of the separation, 0 or more; a = tau / (K - 1). Give this or `a`.
-        a: The coefficient itself, for any number of classes.
+        tau: Strength of the separation, 0 or more; a = tau / (K - 1).
+        a: The coefficient itself, for any number of classes. Given both, the larger one counts.
         nontarget: A base function :math:`h_-` of its own for the other classes; h if None.
 
     References:
@@ -51,8 +51,8 @@ class TargetSeparation(ProbabilityLoss):
         check_base("base", base)
         if nontarget is not None:
             check_base("nontarget", nontarget)
-        if (tau is None) == (a is None):
-            raise TypeError(f"exactly one of tau and a must be given, got tau={tau} and a={a}")
+        if tau is None and a is None:
+            raise TypeError("tau or a must be given, got neither")
         for name, strength in (("tau", tau), ("a", a)):
             if strength is not None:
                 check_number(name, strength, "0 or more", lambda v: v >= 0)
@@ -62,7 +62,7 @@ class TargetSeparation(ProbabilityLoss):
         self.a = a
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
-        if self.tau == 0 or self.a == 0:
+        if not (self.tau or self.a):
             log_p = scores.log_probs.gather(1, target[:, None])[:, 0]
             return integrate(self.base, log_p, upward=False)
         own, others, share = scores.rivals_of(target)
@@ -75,7 +75,7 @@ class TargetSeparation(ProbabilityLoss):
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         log_probs = scores.log_probs
         total = scores.weighed(weights, integrate(self.base, log_probs, upward=False)).sum(-1)
-        if self.tau == 0 or self.a == 0:
+        if not (self.tau or self.a):
             return total
         # sum_c w_c sum_{i != c} H_i = sum_i (W - w_i) H_i, W the sum of all w
         rest = weights.sum(-1, keepdim=True) - weights
@@ -83,13 +83,15 @@ class TargetSeparation(ProbabilityLoss):
         return total + self._coefficient(scores.rival_share()) * spread
 
     def _coefficient(self, share: Tensor) -> Tensor:
-        if self.tau is not None:
-            return self.tau * share
-        assert self.a is not None
-        return torch.full_like(share, self.a)
+        return (share * (self.tau or 0.0)).clamp(min=self.a or 0.0)
+
+    def coefficient(self, num_classes: int) -> float:
+        """The coefficient a of the other classes' terms."""
+        return max((self.tau or 0.0) / (num_classes - 1), self.a or 0.0)
 
     def __str__(self) -> str:
-        strength = {"a": self.a} if self.tau is None else {"tau": self.tau}
+        given = {"tau": self.tau, "a": self.a}
+        strength = {name: value for name, value in given.items() if value is not None}
         second = "" if self.nontarget == self.base else f", nontarget={self.nontarget}"
         return f"TS({self.base}, {format_arguments(strength)}{second})"
 

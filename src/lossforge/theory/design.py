@@ -27,7 +27,7 @@ from .weights import Rows, read_noise
 
 Family = Literal["exponential", "quadratic"]
 _SHARE = 0.98  # of an admitted curvature, so that the verdict has a margin
-_STEEPEST = {"exponential": -8.0, "quadratic": -1.5}  # curvatures of the default losses
+_STEEPEST = {"exponential": -8.0, "quadratic": -1.5}  # the most that is proposed
 _HUGE = 1e9  # a curvature that no ratio but an unlimited one admits
 _UNKNOWN_RATIO = 1.5  # of the separation where nothing is known about the noise
 

@@ -133,9 +133,7 @@ def _separated(
         if _held(loss.base) or _held(loss.nontarget):
             return None
         factor = loss.scale if isinstance(loss, TargetLoss) else 1.0
-        a = loss.tau / (num_classes - 1) if loss.tau is not None else loss.a
-        assert a is not None
-        return factor, loss.base, loss.nontarget, float(a)
+        return factor, loss.base, loss.nontarget, loss.coefficient(num_classes)
     if isinstance(loss, PowerDistance) and _is(loss, PowerDistance) and loss.a > 1 and loss.r >= 1:
         # |a - u_t|^r + sum of the others' u^r: densities r (a - x)^(r-1) and r x^(r-1)
         factor = loss.scale * loss.r / (num_classes if loss.average else 1)

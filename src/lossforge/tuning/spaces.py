@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..catalog import find
+from ..catalog.balanced import default_tau
 from ..errors import SpecError
 from ..noise import symmetric
 from .ranges import Range, log, uniform, whole
@@ -83,7 +84,7 @@ def _bef(num_classes: int) -> Space:
 
     def coordinates(found: Parameters, num_classes: int) -> Numbers:
         br_beta = found["beta"] if found.get("br_beta") is None else found["br_beta"]
-        kept = {name: found[name] for name in ("beta", "gamma", "tau")}
+        kept = {"beta": found["beta"], **_separation(found, num_classes)}
         return {"scale": -found["alpha"], **kept, "br_beta": br_beta, "balance": _share(found)}
 
     ranges = {
@@ -100,14 +101,14 @@ def _bef(num_classes: int) -> Space:
 def _bqf(num_classes: int) -> Space:
     def parameters(point: Numbers, num_classes: int) -> Parameters:
         reach = max(point["gamma"], 1 - point["gamma"]) ** 2
-        alpha = float(f"{point['bend'] * point['scale'] / reach:.6g}")
+        alpha = float(f"{point['bend'] * point['scale'] / reach:.3g}")
         kept = {name: point[name] for name in ("gamma", "tau")}
         return {"alpha": alpha, "beta": -point["scale"], **kept, **_weights(point["balance"])}
 
     def coordinates(found: Parameters, num_classes: int) -> Numbers:
         reach = max(found["gamma"], 1 - found["gamma"]) ** 2
         bend = -found["alpha"] * reach / found["beta"]
-        kept = {name: found[name] for name in ("gamma", "tau")}
+        kept = _separation(found, num_classes)
         return {"scale": -found["beta"], "bend": bend, **kept, "balance": _share(found)}
 
     ranges = {
@@ -118,6 +119,11 @@ def _bqf(num_classes: int) -> Space:
         "balance": uniform(0, 1),
     }
     return Space(ranges, parameters, coordinates)
+
+
+def _separation(found: Parameters, num_classes: int) -> Numbers:
+    tau = default_tau(num_classes) if found["tau"] is None else found["tau"]
+    return {"gamma": found["gamma"], "tau": tau}
 
 
 def _tau(num_classes: int) -> Range:
