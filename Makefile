@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test fast lint demo bench-speed bench-training bench-loading bench-certify docs-catalog clean
+.PHONY: help test fast lint demo bench-speed bench-training bench-loading bench-certify docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -44,6 +44,13 @@ bench-certify: $(VENV)/.bench ## milliseconds of one call of certify (ARGS="--qu
 docs-catalog: $(VENV)/.dev ## write docs/catalog.md from the catalogue
 	@mkdir -p docs
 	$(BIN)/python -m lossforge losses --markdown > docs/catalog.md
+
+results: $(VENV)/.bench ## do every run of docs/results.md again and compare with what is committed (hours)
+	$(BIN)/python benchmarks/results.py run
+	$(BIN)/python benchmarks/results.py check
+
+docs-results: $(VENV)/.bench ## write docs/results.md from the committed runs
+	$(BIN)/python benchmarks/results.py write
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) build dist runs src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

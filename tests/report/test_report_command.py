@@ -7,6 +7,7 @@ import typer
 from record_fixtures import grid, write
 from typer.testing import CliRunner
 
+from lossforge.benchmark.archive import pack
 from lossforge.cli.report import report
 
 app = typer.Typer(pretty_exceptions_enable=False)
@@ -138,3 +139,20 @@ def test_a_damaged_record_is_named(store):
     result = run(store)
     assert result.exit_code == 2
     assert str(path) in result.stderr
+
+
+def test_packed_runs_are_reported_beside_their_file(store, tmp_path):
+    path = tmp_path / "digits.jsonl.gz"
+    pack(store, path)
+    whole, packed = (run(place, "--format", "csv") for place in (store, path))
+    assert packed.exit_code == 0, packed.output
+    assert packed.stdout == whole.stdout
+    result = run(path)
+    assert result.exit_code == 0, result.output
+    page = tmp_path / "digits-report" / "index.html"
+    assert str(page) in result.stderr
+    text = page.read_text()
+    assert "Accuracy while training" in text
+    assert "Learning the noise" not in text  # a file knows its end alone, which is no curve
+    assert run(path, "--out", tmp_path / "elsewhere").exit_code == 0
+    assert (tmp_path / "elsewhere" / "index.html").exists()

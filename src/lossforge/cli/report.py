@@ -14,11 +14,14 @@ from ..report import make_report, write_report
 
 
 def report(
-    store: Annotated[Path, typer.Argument(help="The folder that `lossforge bench` wrote.")],
+    store: Annotated[
+        Path, typer.Argument(help="The folder that `lossforge bench` wrote, or its runs, packed.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write page, tables and figures. Without --format: STORE/report.",
+            help="Where to write page, tables and figures. Without --format: STORE/report, "
+            "or NAME-report beside a packed file NAME.jsonl.gz.",
             show_default=False,
         ),
     ] = None,
@@ -48,7 +51,7 @@ def report(
 ) -> None:
     """Print the tables of a folder of runs, and write a page with its tables and figures."""
     width = shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
-    folder = out if out or form else store / "report"
+    folder = out if out or form else _usual(store)
     words = ["lossforge", "report", str(store), "--table", table]
     words += ["--baseline", baseline] if baseline else []
     try:
@@ -65,6 +68,13 @@ def report(
     except (OSError, ValueError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from None
+
+
+def _usual(store: Path) -> Path:
+    """Where a report goes: into a folder of runs, beside a file of them."""
+    if store.is_file():
+        return store.with_name(f"{store.name.removesuffix('.gz').removesuffix('.jsonl')}-report")
+    return store / "report"
 
 
 def _open(page: Path) -> None:

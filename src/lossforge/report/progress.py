@@ -30,7 +30,7 @@ def curve_group(results: Results, kind: str, title: str, caption: str) -> Group:
         for loss in results.losses:
             runs = [run for run in results.runs(loss, column).values() if not run.failed]
             lines = {run.id: _line(run, kind, column.test) for run in runs}
-            lines = {name: line for name, line in lines.items() if set(line) - {None}}
+            lines = {name: line for name, line in lines.items() if _is_curve(line)}
             if lines:
                 found[loss, full_label(results, column)] = list(lines.values())
                 used.update(lines)
@@ -53,6 +53,15 @@ def curve_group(results: Results, kind: str, title: str, caption: str) -> Group:
 
 def _draw_curves(lines: Any, title: str, unit: str, names: Sequence[str], legend: bool) -> Any:
     return curves(lines, title=title, ylabel=unit, names=names, legend=legend)
+
+
+def _is_curve(line: Sequence[float | None]) -> bool:
+    """Whether there is more than one value, unless there is but one epoch.
+
+    Packed runs know the last value alone of what is not an accuracy.
+    """
+    known = [value for value in line if value is not None]
+    return len(known) > 1 or (len(known) == 1 == len(line))
 
 
 def _line(run: Record, kind: str, test: str) -> list[float | None]:

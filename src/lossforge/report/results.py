@@ -1,5 +1,6 @@
 """Records in order: which losses met which settings, with which seeds."""
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -61,6 +62,15 @@ class Results:
                     f"under {record.spec['noise']}, but differ in their training; report them "
                     "from two folders"
                 )
+
+    def narrow(
+        self, *, losses: Sequence[str] | None = None, columns: Sequence[Column] | None = None
+    ) -> "Results":
+        """The same runs, seen through some rows and columns alone."""
+        part = copy.copy(self)
+        part.losses = list(self.losses if losses is None else losses)
+        part.columns = list(self.columns if columns is None else columns)
+        return part
 
     @property
     def data(self) -> list[str]:

@@ -56,23 +56,23 @@ def accuracy_sheet(table: Table) -> Sheet:
         title=table.title,
         head=["loss", *(column.label for column in table.columns)],
         names=table.losses,
-        rows=[[_accuracy(cell, table.seeds) for cell in row] for row in table.cells],
+        rows=[[_accuracy(cell, table.seeds, table.digits) for cell in row] for row in table.cells],
         notes=table.notes,
     )
 
 
-def _accuracy(cell: Cell, seeds: int) -> Entry:
-    text = _number(cell.mean, cell.std)
+def _accuracy(cell: Cell, seeds: int, digits: int) -> Entry:
+    text = _number(cell.mean, cell.std, digits)
     if cell.n != seeds:
         text += f" ({cell.n}/{seeds})"
-    aside = f"paper {_number(*cell.paper)}" if cell.paper else ""
+    aside = f"paper {_number(*cell.paper, digits)}" if cell.paper else ""
     return Entry(text, cell.bold, aside, cell.mean)
 
 
-def _number(mean: float | None, std: float | None) -> str:
+def _number(mean: float | None, std: float | None, digits: int) -> str:
     if mean is None:
         return "–"
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
 
 
 def difference_sheet(results: Results, other: str, differences: Iterable[Difference]) -> Sheet:

@@ -82,16 +82,23 @@ def differences_to(results: Results, other: str, measure: Measure = "last") -> l
     return [difference for difference in found if difference]
 
 
-def differences_to_best(results: Results, measure: Measure = "last") -> list[Difference]:
+def differences_to_best(
+    results: Results, measure: Measure = "last", *, losses: Sequence[str] | None = None
+) -> list[Difference]:
     """Compare every loss with the best other one of the same setting.
 
     The best is chosen by its mean among the losses with the most seeds. It is chosen after the
     fact, which is hard on the loss that is compared with it.
+
+    Args:
+        results: The runs.
+        measure: Which accuracy of a run to compare.
+        losses: The losses to compare with the best other; all if None.
     """
     found = []
     for column in results.columns:
         values = {loss: results.values(loss, column, measure) for loss in results.losses}
-        for loss in results.losses:
+        for loss in results.losses if losses is None else losses:
             rivals = {name: list(v.values()) for name, v in values.items() if v and name != loss}
             if rivals:
                 most = max(map(len, rivals.values()))

@@ -13,6 +13,7 @@ MEASURES: dict[Measure, str] = {
     "mean10": "mean of the last ten epochs",
     "selected": "epoch selected on held-out noisy labels",
 }
+DIGITS = 2
 KS: dict[K, str] = {"top1": "top-1", "top5": "top-5"}
 
 
@@ -47,6 +48,7 @@ class Table:
         columns: The columns.
         cells: One row of cells for every loss.
         seeds: How many seeds a whole cell has.
+        digits: How many are shown after the point; what reads the same is equally good.
         notes: What a reader must know about the comparison.
     """
 
@@ -58,6 +60,7 @@ class Table:
     cells: Sequence[Sequence[Cell]]
     seeds: int
     notes: Sequence[str] = ()
+    digits: int = DIGITS
 
     @property
     def title(self) -> str:
@@ -66,7 +69,11 @@ class Table:
 
 
 def tables(
-    results: Results, measure: Measure = "last", paper: Mapping[str, Any] | None = None
+    results: Results,
+    measure: Measure = "last",
+    paper: Mapping[str, Any] | None = None,
+    *,
+    digits: int = DIGITS,
 ) -> list[Table]:
     """All tables of some results: one for every data set, and one more where top-5 counts.
 
@@ -74,23 +81,31 @@ def tables(
         results: The runs.
         measure: Which accuracy of a run to show.
         paper: The paper's own numbers, as `lossforge.benchmark.records.paper_results` gives them.
+        digits: How many to show after the point.
     """
     if measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
     return [
-        _table(results, data, measure, k, paper) for data in results.data for k in results.ks(data)
+        _table(results, data, measure, k, paper, digits)
+        for data in results.data
+        for k in results.ks(data)
     ]
 
 
 def _table(
-    results: Results, data: str, measure: Measure, k: K, paper: Mapping[str, Any] | None
+    results: Results,
+    data: str,
+    measure: Measure,
+    k: K,
+    paper: Mapping[str, Any] | None,
+    digits: int,
 ) -> Table:
     columns = [column for column in results.columns if column.data == data]
     losses = [loss for loss in results.losses if any(results.runs(loss, c) for c in columns)]
     by_column = []
     for column in columns:
         cells = [_cell(results.values(loss, column, measure, k)) for loss in losses]
-        bold = two_best(cells)
+        bold = two_best(cells, digits)
         by_column.append(
             [
                 Cell(cell.mean, cell.std, cell.n, marked, _published(paper, loss, column, k))
@@ -99,7 +114,7 @@ def _table(
         )
     rows = list(zip(*by_column, strict=True))
     notes = _notes(results, losses, columns)
-    return Table(data, measure, k, losses, columns, rows, len(results.seeds), notes)
+    return Table(data, measure, k, losses, columns, rows, len(results.seeds), notes, digits)
 
 
 def _cell(values: Mapping[int, float]) -> Cell:
@@ -111,14 +126,15 @@ def _cell(values: Mapping[int, float]) -> Cell:
     )
 
 
-def two_best(cells: Sequence[Cell]) -> list[bool]:
+def two_best(cells: Sequence[Cell], digits: int = DIGITS) -> list[bool]:
     """Which cells of a column are the two best, and those that read the same as the second.
 
     Only cells with as many seeds as the fullest one compete.
     """
     most = max((cell.n for cell in cells), default=0)
     shown = [
-        round(cell.mean, 2) if cell.mean is not None and cell.n == most else None for cell in cells
+        round(cell.mean, digits) if cell.mean is not None and cell.n == most else None
+        for cell in cells
     ]
     ranked = sorted((value for value in shown if value is not None), reverse=True)
     if len(ranked) < 2:

@@ -1,0 +1,85 @@
+"""Runs done again against the committed ones: equal bits, or equal but for chance."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from results_data import PAGE_MEASURES, WORDS, results_of, where
+from scipy import stats
+
+from lossforge.benchmark.archive import differences, unpack
+from lossforge.benchmark.records import Record
+from lossforge.report.statistics import CONFIDENCE
+
+
+def circumstances(records: Sequence[Record]) -> set[tuple[str, str]]:
+    """CPU models and torch versions: what bits depend on beside the spec."""
+    return {
+        (str(r.about.get("device")), str(r.about.get("versions", {}).get("torch"))) for r in records
+    }
+
+
+def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
+    """Compare runs with an archive.
+
+    Args:
+        path: The archive.
+        records: The runs done again.
+
+    Returns:
+        What was demanded, and where it is not met.
+    """
+    kept = unpack(path)[1]
+    before, after = circumstances(kept), circumstances(records)
+    if before == after and len(before) == 1:
+        return "equal bits", differences(path, records)
+    other = " and ".join(sorted(" with torch ".join(pair) for pair in after - before or after))
+    demanded = f"cells within the 95 % Welch interval, for these runs are of {other}"
+    return demanded, _missing(kept, records) + outside(kept, records)
+
+
+def _missing(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
+    ids = {record.id for record in records}
+    gone = [record for record in kept if record.id not in ids]
+    names = ("data", "loss", "noise", "seed")
+    return [f"{r.id} ({', '.join(str(r.spec[n]) for n in names)}): missing" for r in gone]
+
+
+def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
+    """Cells whose two means differ by more than Welch's interval allows."""
+    if not records:
+        return []
+    before, after = results_of(kept), results_of(records)
+    columns = {column.key: column for column in after.columns}
+    lines = []
+    for column in before.columns:
+        for loss in before.losses:
+            for measure in PAGE_MEASURES:
+                ours = list(before.values(loss, column, measure).values())
+                again = columns.get(column.key)
+                theirs = list(after.values(loss, again, measure).values()) if again else []
+                if not ours or not theirs:
+                    continue  # missing runs are told one by one
+                half = welch(ours, theirs)
+                shift = statistics.fmean(theirs) - statistics.fmean(ours)
+                if not abs(shift) <= half:
+                    lines.append(
+                        f"{loss}, {where(column)}, {WORDS[measure]}: "
+                        f"{statistics.fmean(theirs):.2f} instead of {statistics.fmean(ours):.2f} "
+                        f"± {half:.2f}"
+                    )
+    return lines
+
+
+def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Half the width of the 95 % interval of a difference of means; 0 for single values."""
+    if min(len(ours), len(theirs)) < 2:
+        return 0.0
+    parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]
+    if sum(parts) == 0:
+        return 0.0
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(values) - 1) for part, values in zip(parts, (ours, theirs), strict=True)
+    )
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(sum(parts))

@@ -1,0 +1,257 @@
+"""The claim of the page, computed: it holds or it fails, and by how much."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from results_data import (
+    CIFAR,
+    MARK,
+    OURS,
+    PAGE_MEASURES,
+    WORDS,
+    Archive,
+    bracketed,
+    is_held_out,
+    listed,
+    main_records,
+    results_of,
+    subsets,
+    where,
+)
+
+from lossforge.benchmark.records import Measure
+from lossforge.report.formats import markdown
+from lossforge.report.results import Results
+from lossforge.report.sheets import Entry, Sheet
+from lossforge.report.statistics import Difference, differences_to_best, rank_losses
+
+BEST_PLACES, MOST_BEHIND = 2, 2.0  # the claim: places among the ranks, points below the best
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one loss stands among the others over some settings.
+
+    Args:
+        loss: Its name.
+        rank: Its mean rank.
+        place: Its place by mean rank; equal ranks share one.
+        ranked: How many losses are ranked.
+        others: How many losses it is compared with: all but BEF and BQF.
+        differences: In each setting, to the best of these others.
+    """
+
+    loss: str
+    rank: float
+    place: int
+    ranked: int
+    others: int
+    differences: Sequence[Difference]
+
+    @property
+    def worst(self) -> Difference:
+        return min(self.differences, key=lambda one: one.mean)
+
+    @property
+    def below(self) -> list[Difference]:
+        """Where its mean is below that of the best other loss."""
+        return [one for one in self.differences if one.mean < 0]
+
+    @property
+    def ranks_best(self) -> bool:
+        return self.place <= BEST_PLACES
+
+    @property
+    def stays_close(self) -> bool:
+        return self.worst.mean >= -MOST_BEHIND
+
+    @property
+    def holds(self) -> bool:
+        return self.ranks_best and self.stays_close
+
+
+def to_best_other(results: Results, loss: str, measure: Measure) -> list[Difference]:
+    """A loss against the best of all but BEF and BQF, setting by setting."""
+    others = [name for name in results.losses if name not in OURS]
+    return differences_to_best(results.narrow(losses=[loss, *others]), measure, losses=[loss])
+
+
+def standings(results: Results, measure: Measure) -> dict[str, Standing]:
+    """How BEF and BQF stand; without one that lacks a setting."""
+    ranking = rank_losses(results, measure)
+    found = {}
+    for loss in OURS:
+        if ranking is None or loss not in ranking.ranks:
+            continue
+        rank = ranking.ranks[loss]
+        place = 1 + sum(other < rank for other in ranking.ranks.values())
+        others = sum(name not in OURS for name in results.losses)
+        differences = to_best_other(results, loss, measure)
+        if differences:
+            found[loss] = Standing(loss, rank, place, len(ranking.ranks), others, differences)
+    return found
+
+
+def margin(points: float) -> str:
+    """Points with one decimal, or two where one would hide on which side of the claim they are."""
+    return f"{points:.2f}" if 0 < abs(points - MOST_BEHIND) < 0.05 else f"{points:.1f}"
+
+
+def distance(difference: Difference) -> str:
+    """A difference in words."""
+    if difference.mean < 0:
+        return f"{margin(-difference.mean)} points below"
+    return f"{difference.mean:.1f} points above" if difference.mean > 0 else "level with"
+
+
+def verdict(found: Mapping[str, Standing]) -> str:
+    """For which of the losses the claim holds: "holds for BEF and fails for BQF"."""
+    kept = [loss for loss, one in found.items() if one.holds]
+    failed = [loss for loss, one in found.items() if not one.holds]
+    parts = [
+        f"{word} for {listed(names)}"
+        for word, names in (("holds", kept), ("fails", failed))
+        if names
+    ]
+    return " and ".join(parts)
+
+
+def detail(one: Standing) -> str:
+    """The numbers behind a verdict."""
+    worst = one.worst
+    return (
+        f"{one.loss} has mean rank {one.rank:.1f} (place {one.place} of {one.ranked}) and is at "
+        f"worst {distance(worst)} the best of the other {one.others} ({where(worst.column)}, "
+        f"{worst.other})"
+    )
+
+
+def claim_sentences(results: Results) -> list[str]:
+    """The claim on held-out and on searched settings, for both ways to choose the epoch."""
+    others = sum(loss not in OURS for loss in results.losses)
+    claim = (
+        f'The claim "{listed(OURS)} have the two best mean ranks of {len(results.losses)} and '
+        f'are never more than {MOST_BEHIND:g} points below the best of the other {others}"'
+    )
+    sentences = []
+    parts = {name: part for name, part in subsets(results).items() if name != "all"}
+    for name, part in parts.items():
+        found = standings(part, "last")
+        count = f"on the {len(part.columns)} {name} settings, last epoch,"
+        missing = [f"{loss} lacks runs there" for loss in OURS if loss not in found]
+        details = "; ".join([*(detail(one) for one in found.values()), *missing])
+        judged = f"**{verdict(found)}**" if found else "cannot be judged"
+        sentences.append(f"{'The same claim' if sentences else claim} {count} {judged}: {details}.")
+    selected = {name: standings(part, "selected") for name, part in parts.items()}
+    known = [
+        f"{verdict(found)} on the {name} settings" for name, found in selected.items() if found
+    ]
+    if known:
+        sentences.append(
+            "With the epoch selected on noisy validation labels instead of the last one, it "
+            f"{', and '.join(known)}."
+        )
+    return sentences
+
+
+def losing_sentence(found: Mapping[str, Standing]) -> str:
+    """Where the losses are below the best other one, and by how much."""
+    parts = []
+    for one in found.values():
+        total, below = len(one.differences), one.below
+        count = f"{len(below) or 'none'} of the {total} settings"
+        text = f"{one.loss} is below the best of the other {one.others} in {count}"
+        if below:
+            mean = -statistics.fmean(difference.mean for difference in below)
+            clear = sum(difference.verdict == "worse" for difference in below)
+            worst = one.worst
+            text += (
+                f", by {mean:.1f} points on average there and by {margin(-worst.mean)} at most "
+                f"({where(worst.column)}, {worst.other}), with a 95 % interval below 0 in {clear} "
+                "of them"
+            )
+        parts.append(text)
+    return f"{'; '.join(parts)} (last epoch)." if parts else ""
+
+
+def cifar_sentence(archives: Mapping[str, Archive]) -> str:
+    """How they stand on the reduced CIFAR-10, which has fewer losses."""
+    if CIFAR not in archives:
+        return ""
+    results = results_of(archives[CIFAR].records)
+    found = standings(results, "last")
+    if not found:
+        return ""
+    details = "; ".join(detail(one) for one in found.values())
+    return f"On CIFAR-10 at reduced scale ({len(results.columns)} settings, last epoch) {details}."
+
+
+def short(archives: dict[str, Archive]) -> list[str]:
+    """The section that sums up."""
+    records = main_records(archives)
+    if not records:
+        return []
+    results = results_of(records)
+    held = sum(is_held_out(column) for column in results.columns)
+    intro = (
+        f"{len(results.losses)} losses were run on {len(results.data)} data sets in "
+        f"{len(results.columns)} settings (a data set with a noise) with {len(results.seeds)} "
+        f"seeds, {len(records):,} runs; {held} of the settings, marked {MARK}, were kept out of "
+        f"every search for the defaults of {listed(OURS)}."
+    )
+    points = [
+        intro,
+        *claim_sentences(results),
+        losing_sentence(standings(results, "last")),
+        cifar_sentence(archives),
+    ]
+    lines = ["## In short", "", *(f"- {point}" for point in points if point), ""]
+    sheet = claim_sheet(results)
+    return [*lines, *([markdown(sheet), ""] if sheet else [])]
+
+
+def claim_sheet(results: Results) -> Sheet | None:
+    """Every number that the claim rests on."""
+    names, rows = [], []
+    for measure in PAGE_MEASURES:
+        for name, part in subsets(results).items():
+            for one in standings(part, measure).values():
+                names.append(f"{one.loss}, {name} settings, {WORDS[measure]}")
+                rows.append(_claim_row(one))
+    if not rows:
+        return None
+    head = [
+        "",
+        "settings",
+        "mean rank",
+        "place",
+        "below the best other",
+        "of these clearly",
+        "worst",
+        "claim",
+    ]
+    notes = [
+        f"The best other loss is the best of all but {listed(OURS)} in a setting, chosen after "
+        "the fact. Clearly: the 95 % interval over paired seeds lies below 0. Worst: the lowest "
+        "mean difference, with that interval."
+    ]
+    return Sheet("The claim in numbers", head, names, rows, notes)
+
+
+def _claim_row(one: Standing) -> list[Entry]:
+    worst = one.worst
+    why = [
+        *([] if one.ranks_best else ["rank"]),
+        *([] if one.stays_close else ["distance"]),
+    ]
+    texts = [
+        str(len(one.differences)),
+        f"{one.rank:.1f}",
+        f"{one.place} of {one.ranked}",
+        str(len(one.below)),
+        str(sum(difference.verdict == "worse" for difference in one.below)),
+        f"{bracketed(worst.mean, worst.low, worst.high)} ({where(worst.column)}, {worst.other})",
+        "holds" if one.holds else f"fails: {listed(why)}",
+    ]
+    return [Entry(text) for text in texts]

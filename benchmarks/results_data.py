@@ -1,0 +1,104 @@
+"""The archives in results/, and what is compared with what."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lossforge.benchmark.archive import unpack
+from lossforge.benchmark.records import Measure, Record
+from lossforge.report.results import Column, Results
+
+ROOT = Path(__file__).resolve().parent.parent
+ENDING = ".jsonl.gz"
+MAIN = ("digits", "digits-pairs", "clinc150", "banking77")  # every loss under every noise
+CIFAR, ABLATION, FLATNESS = "cifar10-mini", "ablation", "flatness"
+OURS = ("BEF", "BQF")
+# no search for the defaults of BEF and BQF has seen these
+HELD_OUT_DATA, HELD_OUT_NOISE = ("banking77",), ("asymmetric:0.3", "instance:0.6")
+MARK = "†"
+TEST = "test"
+PAGE_MEASURES: tuple[Measure, ...] = ("last", "selected")
+Figures = dict[str, Callable[[], Any]]  # what draws each, by the name of its file
+WORDS = {"last": "last epoch", "selected": "selected epoch"}
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The runs of one grid."""
+
+    name: str
+    header: dict[str, Any]
+    records: list[Record]
+
+    @property
+    def command(self) -> str:
+        return str(self.header["command"])
+
+    @property
+    def core_hours(self) -> float:
+        """Time of the runs times the threads of one."""
+        threads = max(int(record.spec["threads"]) for record in self.records)
+        return float(self.header["seconds"]) * threads / 3600
+
+
+def read_archives(folder: Path) -> dict[str, Archive]:
+    """All archives of a folder by name."""
+    found = {}
+    for path in sorted(folder.glob(f"*{ENDING}")):
+        name = path.name.removesuffix(ENDING)
+        found[name] = Archive(name, *unpack(path))
+    return found
+
+
+def main_records(archives: dict[str, Archive]) -> list[Record]:
+    """The runs that the losses are ranked by."""
+    return [record for name in MAIN if name in archives for record in archives[name].records]
+
+
+def results_of(records: Sequence[Record]) -> Results:
+    """Runs seen through the test set alone, with held-out settings marked."""
+    results = Results(records)
+    columns = [replace(c, label=label(c)) for c in results.columns if c.test == TEST]
+    return results.narrow(columns=columns)
+
+
+def is_held_out(column: Column) -> bool:
+    """Whether no search for defaults has seen a setting."""
+    return column.data in HELD_OUT_DATA or column.noise in HELD_OUT_NOISE
+
+
+def label(column: Column) -> str:
+    """The head of a column."""
+    return f"{column.setting} {MARK}" if is_held_out(column) else column.setting
+
+
+def subsets(results: Results) -> dict[str, Results]:
+    """The results on held-out settings, on searched ones, and on all."""
+    held = [column for column in results.columns if is_held_out(column)]
+    searched = [column for column in results.columns if not is_held_out(column)]
+    parts = {"held-out": held, "searched": searched, "all": results.columns}
+    return {name: results.narrow(columns=columns) for name, columns in parts.items() if columns}
+
+
+def where(column: Column) -> str:
+    """A setting in a sentence."""
+    return f"{column.data}, {column.setting}"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign and one decimal."""
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0 else text
+
+
+def bracketed(mean: float, low: float | None, high: float | None) -> str:
+    """A difference with its interval."""
+    if low is None or high is None:
+        return signed(mean)
+    return f"{signed(mean)} [{signed(low)}, {signed(high)}]"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as in a sentence: "a, b and c"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))

@@ -1,0 +1,133 @@
+"""How flat the accuracy is around the defaults: one parameter at a time is changed."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from results_data import FLATNESS, OURS, Archive, bracketed, results_of, signed, where
+
+from lossforge.report.ablation import balance
+from lossforge.report.formats import markdown
+from lossforge.report.results import Column, Results
+from lossforge.report.sheets import Entry, Sheet
+from lossforge.report.statistics import interval
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One changed parameter against the default.
+
+    Args:
+        name: Such as "beta x2".
+        by_setting: Mean change in points over paired seeds.
+    """
+
+    name: str
+    by_setting: Mapping[Column, float]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.by_setting.values())
+
+    @property
+    def worst(self) -> Column:
+        return min(self.by_setting, key=lambda column: self.by_setting[column])
+
+
+def changes(archives: Mapping[str, Archive]) -> dict[str, list[Change]]:
+    """All changes by family; a row is named "default" or "beta x2", or so with "BEF" before it."""
+    results = results_of(archives[FLATNESS].records)
+    rows: dict[str, dict[str, str]] = {}
+    for row in results.losses:
+        family = _family(results, row)
+        if family:
+            rows.setdefault(family, {})[row.removeprefix(f"{family} ")] = row
+    found = {}
+    for family, names in rows.items():
+        if DEFAULT in names:
+            others = [name for name in names if name != DEFAULT]
+            pairs = [(name, _paired(results, names[name], names[DEFAULT])) for name in others]
+            found[family] = [Change(name, by_setting) for name, by_setting in pairs if by_setting]
+    return {family: listed for family, listed in found.items() if listed}
+
+
+def _family(results: Results, row: str) -> str | None:
+    runs = [run for column in results.columns for run in results.runs(row, column).values()]
+    found = balance(runs[0].spec["expression"]) if runs else None
+    return found[0] if found and found[0] in OURS else None
+
+
+def _paired(results: Results, row: str, default: str) -> dict[Column, float]:
+    found = {}
+    for column in results.columns:
+        a, b = results.values(row, column), results.values(default, column)
+        pairs = [a[seed] - b[seed] for seed in a if seed in b]
+        if pairs:
+            found[column] = statistics.fmean(pairs)
+    return found
+
+
+def flatness_sentence(family: str, listed: list[Change]) -> str:
+    """How flat it is for one loss."""
+    worst = min(listed, key=lambda change: change.by_setting[change.worst])
+    mean = statistics.fmean(change.mean for change in listed)
+    return (
+        f"A change moves {family} by {signed(mean)} points on average, and by "
+        f"{signed(worst.by_setting[worst.worst])} at worst ({worst.name}, {where(worst.worst)})."
+    )
+
+
+def flatness_section(archives: Mapping[str, Archive]) -> list[str]:
+    """The section: a table by parameter and one by setting for each loss."""
+    lines = [
+        "## How flat it is around the defaults",
+        "",
+        "One parameter at a time is changed, all else stays. Changes of the last epoch's "
+        "accuracy in points, paired by seed.",
+        "",
+    ]
+    found = changes(archives)
+    for family, listed in found.items():
+        lines += [
+            flatness_sentence(family, listed),
+            "",
+            markdown(_by_parameter(family, listed)),
+            "",
+            markdown(_by_setting(family, listed)),
+            "",
+        ]
+    return lines if found else []
+
+
+def _by_parameter(family: str, listed: list[Change]) -> Sheet:
+    rows = []
+    for change in listed:
+        values = list(change.by_setting.values())
+        worst = change.worst
+        rows.append(
+            [
+                Entry(bracketed(change.mean, *interval(values))),
+                Entry(f"{signed(change.by_setting[worst])} ({where(worst)})"),
+                Entry(str(len(values))),
+            ]
+        )
+    head = ["change", "mean over settings", "worst setting", "settings"]
+    notes = ["The 95 % interval is over settings."]
+    return Sheet(f"{family}: by parameter", head, [c.name for c in listed], rows, notes)
+
+
+def _by_setting(family: str, listed: list[Change]) -> Sheet:
+    columns = list(dict.fromkeys(column for change in listed for column in change.by_setting))
+    rows = []
+    for column in columns:
+        known = [change for change in listed if column in change.by_setting]
+        worst = min(known, key=lambda change: change.by_setting[column])
+        mean = statistics.fmean(change.by_setting[column] for change in known)
+        rows.append(
+            [Entry(signed(mean)), Entry(f"{signed(worst.by_setting[column])} ({worst.name})")]
+        )
+    head = ["setting", "mean over changes", "worst change"]
+    names = [f"{column.data}, {column.label}" for column in columns]
+    return Sheet(f"{family}: by setting", head, names, rows)

@@ -1,0 +1,186 @@
+"""How the runs were done, read off their specs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from results_data import (
+    HELD_OUT_DATA,
+    HELD_OUT_NOISE,
+    MARK,
+    OURS,
+    Archive,
+    listed,
+)
+
+from lossforge.benchmark.records import Record
+from lossforge.report.formats import markdown
+from lossforge.report.results import OF_THE_LOSS, noise_label
+from lossforge.report.sheets import Entry, Sheet
+
+HEAD = [
+    "grid",
+    "classes",
+    "network",
+    "data",
+    "training",
+    "noisy validation",
+    "noise",
+    "losses",
+    "seeds",
+    "runs",
+]
+SHOWN = ("epochs", "batch_size", "optimizer", "lr", "schedule", "clip")
+
+
+def method(archives: Mapping[str, Archive]) -> list[str]:
+    """The section."""
+    records = [record for archive in archives.values() for record in archive.records]
+    hours = sum(archive.core_hours for archive in archives.values())
+    noises = listed([noise_label(noise) for noise in HELD_OUT_NOISE])
+    held = f"all of {listed(HELD_OUT_DATA)}, and {noises} everywhere"
+    points = [
+        "For one seed every loss sees the same initial weights, the same noisy labels and the "
+        "same batches, so runs are compared in pairs. Everything but the loss is equal, save the "
+        "decay that some losses were published with; the tables say where.",
+        "Accuracy is on the true labels of the test set, after the last epoch, and after the "
+        "epoch that is best on noisy validation labels: training samples kept aside with their "
+        "noise. No test label was used to choose an epoch.",
+        "Baselines run with the parameters published for CIFAR-10 where there are 10 classes, "
+        "and for CIFAR-100 where there are more: the nearest number of classes. They were found "
+        "by their authors on other data. BEF and BQF run with the defaults of this package.",
+        "No parameter was tuned for a setting: 0 trials for every loss. But the defaults of BEF "
+        f"and BQF were searched on settings without the mark {MARK}, which favours them there. No "
+        f"search saw a setting with it ({held}): trust these first.",
+        *_told(records),
+        *_ours(records),
+        f"Made on {_circumstances(records)}; {len(records):,} runs, {hours:.1f} core-hours in all.",
+    ]
+    lines = ["## How it was done", "", *(f"- {point}" for point in points), ""]
+    lines += [markdown(_sheet(archives)), "", *_commands(archives), *_parameters(archives)]
+    return lines
+
+
+def _told(records: Sequence[Record]) -> list[str]:
+    """Losses whose parameters depend on the noise, which here is known."""
+    expressions: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        key = record.spec["data"], record.spec["loss"]
+        expressions.setdefault(key, set()).add(record.spec["expression"])
+    told = dict.fromkeys(loss for (_, loss), found in expressions.items() if len(found) > 1)
+    if not told:
+        return []
+    return [
+        f"The published parameters of {listed(list(told))} depend on the kind or the rate of the "
+        "noise (below). They are told what it is here; who uses them must know or guess it."
+    ]
+
+
+def _ours(records: Sequence[Record]) -> list[str]:
+    """What BEF and BQF were."""
+    points = []
+    for loss in OURS:
+        runs = [record for record in records if record.spec["loss"] == loss]
+        found: dict[str, dict[str, None]] = {}
+        for run in runs:
+            found.setdefault(run.spec["expression"], {})[run.spec["data"]] = None
+        if len(found) == 1:
+            points.append(f"{loss} is `{next(iter(found))}` everywhere.")
+        elif found:
+            parts = [f"`{text}` on {listed(list(data))}" for text, data in found.items()]
+            points.append(f"{loss} is {'; '.join(parts)}.")
+    return points
+
+
+def _circumstances(records: Sequence[Record]) -> str:
+    found: dict[str, dict[str, None]] = {}
+    for record in records:
+        known = {"CPU": record.about.get("device"), **record.about.get("versions", {})}
+        for name, value in known.items():
+            if value is not None:
+                found.setdefault(name, {})[str(value)] = None
+    cpu = " and ".join(found.pop("CPU", {})) or "an unknown CPU"
+    versions = [f"{name} {' and '.join(values)}" for name, values in found.items()]
+    return ", ".join([cpu, *versions])
+
+
+def _sheet(archives: Mapping[str, Archive]) -> Sheet:
+    names, rows = [], []
+    for archive in archives.values():
+        for data in dict.fromkeys(record.spec["data"] for record in archive.records):
+            runs = [record for record in archive.records if record.spec["data"] == data]
+            spec = runs[0].spec
+            names.append(archive.name if archive.name == data else f"{archive.name}, {data}")
+            noises = dict.fromkeys(run.spec["noise"] for run in runs)
+            texts = [
+                str(runs[0].classes),
+                _with_options(spec["model"], spec["model_options"]),
+                _with_options(data, spec["data_options"], spec["subset"]),
+                _training(spec["training"]),
+                f"{100 * spec['hold_out']:g} %",
+                ", ".join(noise_label(noise) for noise in noises),
+                str(len({run.spec["loss"] for run in runs})),
+                ", ".join(map(str, sorted({run.spec["seed"] for run in runs}))),
+                f"{len(runs):,}",
+            ]
+            rows.append([Entry(text) for text in texts])
+    return Sheet("What was run", HEAD, names, rows)
+
+
+def _with_options(name: str, options: Mapping[str, Any], subset: int | None = None) -> str:
+    words = [f"{key} {value}" for key, value in options.items()]
+    words += [f"{subset:,} samples"] if subset else []
+    return f"{name} ({', '.join(words)})" if words else name
+
+
+def _training(training: Mapping[str, Any]) -> str:
+    names = [name for name in SHOWN if training.get(name) is not None]
+    return ", ".join(f"{name.replace('_', ' ')} {training[name]}" for name in names)
+
+
+def _commands(archives: Mapping[str, Archive]) -> list[str]:
+    lines = ["These commands do all runs again; a killed one goes on where it was:", "", "```"]
+    for archive in archives.values():
+        lines.append(f"{archive.command} --store runs/results/{archive.name}")
+    return [
+        *lines,
+        "make results        # all of them, and compares with what is committed here",
+        "make docs-results   # this page from results/*.jsonl.gz",
+        "```",
+        "",
+        "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
+        "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
+        "reads such a file. On the same CPU model and torch version `make results` demands the "
+        "same bits. Elsewhere it demands of every cell that the 95 % Welch interval of the "
+        "difference of the two means holds 0. Welch's takes the two sets of seeds as "
+        "independent; they share noise and initial weights, so the test is lenient, but of many "
+        "cells a few may still fall outside by chance.",
+        "",
+    ]
+
+
+def _parameters(archives: Mapping[str, Archive]) -> list[str]:
+    """Every loss as it was run, folded away."""
+    lines = ["<details><summary>Parameters of every loss</summary>", ""]
+    for archive in archives.values():
+        found: dict[tuple[str, str, str], dict[str, None]] = {}
+        for run in archive.records:
+            training = run.spec["training"]
+            decay = ", ".join(
+                f"{name} {training[name]:g}" for name in OF_THE_LOSS if training.get(name)
+            )
+            key = run.spec["loss"], run.spec["expression"], decay
+            found.setdefault(key, {})[noise_label(run.spec["noise"])] = None
+        order = list(dict.fromkeys(run.spec["loss"] for run in archive.records))
+        found = dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
+        whole = len({run.spec["noise"] for run in archive.records})
+        rows = [
+            [
+                Entry(f"`{expression}`"),
+                Entry(decay or "none"),
+                Entry("all" if len(noises) == whole else ", ".join(noises)),
+            ]
+            for (_, expression, decay), noises in found.items()
+        ]
+        head, names = ["row", "loss", "decay", "noise"], [loss for loss, _, _ in found]
+        lines += [markdown(Sheet(archive.name, head, names, rows)), ""]
+    return [*lines, "</details>", ""]

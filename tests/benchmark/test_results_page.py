@@ -1,0 +1,476 @@
+"""The page of results says what the runs say, in both directions."""
+
+import importlib
+import json
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+from made_records import ABOUT, LOSSES, archive, made, write
+
+from lossforge.benchmark import presets, read_grid
+from lossforge.benchmark.archive import unpack
+from lossforge.data import load
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+results, checks, pages = map(importlib.import_module, ("results", "results_check", "results_page"))
+
+SEEDS = (0, 1, 2)
+HELD_OUT, SEARCHED = ("asymmetric:0.3", "instance:0.6"), ("clean", "symmetric:0.4")
+OUT_OF_17 = "mean ranks of 17 and are never more than 2 points below the best of the other 15"
+
+
+def accuracy(loss: str) -> float:
+    """BEF 91, BQF 90, then one point less for each."""
+    order = ["BEF", "BQF", *(name for name in LOSSES if name not in ("BEF", "BQF"))]
+    return 91.0 - order.index(loss)
+
+
+def runs(noises=HELD_OUT, changes=None, selected=None, losses=LOSSES, seeds=SEEDS, **fields):
+    """17 losses x 2 settings x 3 seeds with known ranks.
+
+    Args:
+        noises: The settings.
+        changes: Last accuracies that differ, by loss or by loss and noise.
+        selected: Accuracies of the selected epoch that differ, by loss.
+        losses: The rows.
+        seeds: Each adds a tenth of a point to every loss.
+        fields: More of the spec.
+    """
+    changes, selected = changes or {}, selected or {}
+    found = []
+    for seed in seeds:
+        for noise in noises:
+            for loss in losses:
+                last = changes.get((loss, noise), changes.get(loss, accuracy(loss)))
+                chosen = selected.get(loss, last)
+                luck = seed / 10
+                found.append(made(loss, noise, seed, last + luck, selected=chosen + luck, **fields))
+    return found
+
+
+def page(folder, **archives):
+    for name, records in archives.items():
+        archive(folder, name.replace("_", "-"), records)
+    return pages.make_text(folder)[0]
+
+
+def line(text, start):
+    (found,) = [one for one in text.splitlines() if one.startswith(start)]
+    return found
+
+
+def sentence(text, settings="held-out"):
+    (found,) = [
+        one
+        for one in text.splitlines()
+        if f"{settings} settings, last epoch, " in one and one.startswith("- ")
+    ]
+    return found
+
+
+def section(text, heading):
+    start = text.index(f"## {heading}")
+    end = text.find("\n## ", start)
+    return text[start : end if end > 0 else None]
+
+
+def test_the_claim_holds(tmp_path):
+    text = page(tmp_path, digits=runs())
+    found = sentence(text)
+    assert OUT_OF_17 in found
+    assert "on the 2 held-out settings" in found
+    assert "**holds for BEF and BQF**" in found
+    assert (
+        "BEF has mean rank 1.0 (place 1 of 17) and is at worst 2.0 points above the best" in found
+    )
+    assert (
+        "BQF has mean rank 2.0 (place 2 of 17) and is at worst 1.0 points above the best" in found
+    )
+    assert "BEF is below the best of the other 15 in none of the 2 settings; BQF" in text
+    assert "| BEF, held-out settings, last epoch | 2 | 1.0 | 1 of 17 | 0 | 0 |" in text
+    assert "fails" not in text
+
+
+def test_the_claim_fails_by_rank(tmp_path):
+    """A point below three others: still close, no longer among the two best."""
+    text = page(tmp_path, digits=runs(changes={"BQF": 86.5}))
+    found = sentence(text)
+    assert "**holds for BEF and fails for BQF**" in found
+    assert "BQF has mean rank 5.0 (place 5 of 17)" in found
+    assert "is at worst 2.5 points below" in found
+    assert "fails: rank and distance" in line(text, "| BQF, held-out settings, last epoch")
+    text = page(tmp_path, digits=runs(changes={"BQF": 87.5}))
+    assert line(text, "| BQF, held-out settings, last epoch").endswith("| fails: rank |")
+    assert "BQF is below the best of the other 15 in 2 of the 2 settings, by 1.5 points" in text
+
+
+def test_the_claim_fails_by_distance(tmp_path):
+    """Best in one setting, second in the other but three points behind."""
+    changes = {("CE", "instance:0.6"): 94.0, ("BQF", "instance:0.6"): 80.0}
+    text = page(tmp_path, digits=runs(changes=changes))
+    found = sentence(text)
+    assert "**fails for BEF and BQF**" in found
+    assert "BEF has mean rank 1.5 (place 1 of 17) and is at worst 3.0 points below" in found
+    assert "the best of the other 15 (digits, instance 0.6, CE); BQF" in found
+    row = line(text, "| BEF, held-out settings, last epoch")
+    assert "| 1 | 1 | -3.0 [-3.0, -3.0] (digits, instance 0.6, CE) | fails: distance |" in row
+
+
+@pytest.mark.parametrize(("gap", "verdict"), [(1.99, "holds"), (2.01, "fails")])
+def test_one_decimal_never_hides_the_verdict(tmp_path, gap, verdict):
+    changes = {("CE", "instance:0.6"): 91 + gap, ("CE", "asymmetric:0.3"): 50.0}
+    found = sentence(page(tmp_path, digits=runs(changes=changes)))
+    assert f"**{verdict} for BEF" in found
+    assert f"at worst {gap:.2f} points below" in found
+
+
+def test_held_out_and_searched_settings_are_judged_apart(tmp_path):
+    records = [*runs(), *runs(SEARCHED, changes={"BEF": 70.0})]
+    text = page(tmp_path, digits=records, banking77=runs(SEARCHED, data="banking77", classes=77))
+    assert "on the 4 held-out settings, last epoch, **holds for BEF and BQF**" in sentence(text)
+    assert "**holds for BQF and fails for BEF**" in sentence(text, "searched")
+    assert "on the 2 searched settings" in sentence(text, "searched")
+    assert "| loss | asymmetric 0.3 † | instance 0.6 † | clean | symmetric 0.4 |" in text
+    assert "| loss | clean † | symmetric 0.4 † |" in section(text, "banking77")
+
+
+def test_the_selected_epoch_is_judged_apart(tmp_path):
+    text = page(tmp_path, digits=runs(selected={"BEF": 60.0}))
+    assert "**holds for BEF and BQF**" in sentence(text)
+    found = line(text, "- With the epoch selected on noisy validation labels")
+    assert "holds for BQF and fails for BEF on the held-out settings" in found
+    assert "fails: rank and distance" in line(text, "| BEF, held-out settings, selected epoch")
+
+
+def test_no_verdict_without_runs(tmp_path):
+    others = [loss for loss in LOSSES if loss != "BQF"]
+    found = sentence(page(tmp_path, digits=runs(losses=others)))
+    assert "**holds for BEF**" in found
+    assert "BQF lacks runs there" in found
+    found = sentence(page(tmp_path, digits=runs(losses=others[:-1])))
+    assert "cannot be judged" in found
+
+
+def test_tables_show_means_spreads_and_the_two_best(tmp_path):
+    text = section(page(tmp_path, digits=runs(selected={"CE": 95.0})), "digits: About digits")
+    last, selected = text.split("epoch selected on held-out noisy labels")
+    assert "| BEF | **91.1 ± 0.1** | **91.1 ± 0.1** |" in last
+    assert "| CE | 89.1 ± 0.1 | 89.1 ± 0.1 |" in last
+    assert "| CE | **95.1 ± 0.1** |" in selected
+    assert "| BQF | 90.1 ± 0.1 |" in selected
+    assert "ANL-CE, ANL-FL, JAL-CE, JAL-FL: trained with l1_decay 5e-05" in last
+    row = line(text, "| asymmetric 0.3 † | +2.0")
+    assert "| +2.0 [+2.0, +2.0] (against CE) | +1.0 [+1.0, +1.0] (against CE) |" in row
+    assert "| -4.0 [-4.0, -4.0] (against CE) | -5.0 [-5.0, -5.0] (against CE) |" in row
+
+
+def test_mean_ranks_come_with_the_critical_difference(tmp_path):
+    text = section(page(tmp_path, digits=[*runs(), *runs(SEARCHED)]), "Mean ranks")
+    assert "| BEF | **1.0** | **1.0** | **1.0** |" in text
+    assert "| CE | 3.0 | 3.0 | 3.0 |" in text
+    # q of 17 losses is 3.458: 3.458 sqrt(17 18 / (6 n)), for 2, 2 and 4 settings
+    assert "| critical difference (Nemenyi) | 17.5 | 17.5 | 12.3 |" in text
+    assert "images/results-ranks-held-out.svg" in text
+
+
+def test_another_test_set_of_a_data_set_does_not_count_twice(tmp_path):
+    records = runs(data="clinc150", classes=150, tests=("test", "val"))
+    text = page(tmp_path, clinc150=records)
+    assert "on the 2 held-out settings" in sentence(text)
+    assert "val" not in section(text, "Mean ranks")
+
+
+def balances(name, gaps, noises=SEARCHED):
+    """Rows of the ablation, below the default's accuracy by the gaps."""
+    found = []
+    for share, gap in gaps.items():
+        row = f"{name} {share:g}:{1 - share:g}"
+        text = f"{name}(lam={share:g}, mu={1 - share:g})"
+        found += [
+            made(row, noise, seed, accuracy(name) - gap + seed / 10, text=text)
+            for noise in noises
+            for seed in SEEDS
+        ]
+    return found
+
+
+def test_the_balance_is_compared_with_its_terms_alone(tmp_path):
+    """The default, 0.9 : 0.1, is no row of the ablation: it comes from the main runs."""
+    records = balances("BEF", {1.0: 3.0, 0.5: 1.0, 0.0: -2.0})
+    text = section(page(tmp_path, digits=runs(SEARCHED), ablation=records), "The balance")
+    assert "BEF's default balance minus target separation alone is +3.0 [+3.0, +3.0]" in text
+    assert "over 2 settings, minus binary reduction alone -2.0 [-2.0, -2.0]" in text
+    assert "| BEF | default balance | 2.0 | 91.1 |" in text
+    assert "| BEF 1:0 | TS alone | 4.0 | 88.1 |" in text
+    assert "| BEF 0:1 | BR alone | 1.0 | 93.1 |" in text
+    assert "images/results-balance-digits.svg" in text
+
+
+def test_a_row_of_the_ablation_may_be_the_default_balance(tmp_path):
+    records = balances("BEF", {1.0: 3.0, 0.9: 0.5, 0.0: 2.0})
+    text = section(page(tmp_path, digits=runs(SEARCHED), ablation=records), "The balance")
+    assert "| BEF 0.9:0.1 | default balance | 1.0 | 90.6 |" in text
+    assert "target separation alone is +2.5 [+2.5, +2.5]" in text
+    assert "| BEF |  " not in text
+
+
+def test_flatness_tells_the_mean_and_the_worst_change(tmp_path):
+    rows = {"default": 80.0, "beta x2": 81.0, "BEF beta /2": 78.0}
+    records = [
+        made(row, noise, seed, value - (noise == "clean") * (row != "default"), text=expression)
+        for row, value in rows.items()
+        for expression in (f"BEF(beta={value}, lam=0.9, mu=0.1)",)
+        for noise in SEARCHED
+        for seed in SEEDS
+    ]
+    text = section(page(tmp_path, digits=runs(), flatness=records), "How flat")
+    assert (
+        "moves BEF by -1.0 points on average, and by -3.0 at worst (beta /2, digits, clean)" in text
+    )
+    assert "| beta x2 | +0.5 [-5.9, +6.9] | 0.0 (digits, clean) | 2 |" in text
+    assert "| digits, clean | -1.5 | -3.0 (beta /2) |" in text
+    assert "| digits, symmetric 0.4 | -0.5 | -2.0 (beta /2) |" in text
+
+
+def test_cifar_is_labelled_and_stands_beside_the_paper(tmp_path):
+    losses = ("CE", "GCE", "BEF", "BQF")
+    records = runs(("symmetric:0.6", "human:worst"), data="cifar10", losses=losses)
+    text = page(tmp_path, digits=runs(), cifar10_mini=records)
+    found = section(text, "CIFAR-10 at reduced scale")
+    assert "**This is not the protocol of the paper.**" in found
+    assert "the scales differ" in found
+    assert "| CE | 89.1 ± 0.1 (paper 38.8 ± 0.3) |" in found
+    assert "BEF has mean rank 1.0 (place 1 of 4)" in line(text, "- On CIFAR-10 at reduced scale")
+    assert "on the 2 held-out settings" in sentence(text)  # where CIFAR does not count
+
+
+def test_tuned_losses_stand_beside_their_defaults(tmp_path):
+    assert "## Tuned" not in page(tmp_path, digits=runs())
+    rows = [
+        {
+            "data": "digits",
+            "noise": "symmetric:0.6",
+            "loss": loss,
+            "trials": 20,
+            "expression": loss,
+            "default": [80.0, 82.0],
+            "tuned": [80.0 + gain, 82.0 + gain],
+        }
+        for loss, gain in (("CE", -0.5), ("GCE", 1.0), ("BEF", 2.0))
+    ]
+    (tmp_path / "tuned.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    text = section(page(tmp_path), "Tuned")
+    assert "20 trials" in text
+    assert "| CE | 81.0 → 80.5 | -0.5 |" in text
+    assert "| BEF → BEF+ | **81.0 → 83.0** | +2.0 |" in text
+    (tmp_path / "tuned.jsonl").write_text('{"data": "digits"}\n')
+    with pytest.raises(ValueError, match="line 1 has no noise, loss"):
+        page(tmp_path)
+
+
+def test_what_is_missing_is_said_with_its_command(tmp_path):
+    text = page(tmp_path, digits=runs())
+    assert "The balance" not in text
+    missing = section(text, "Not run")
+    assert "`lossforge bench results/ablation --store runs/results/ablation`" in missing
+    assert "results/digits " not in missing
+    with pytest.raises(FileNotFoundError, match="no archive"):
+        pages.make_page(tmp_path / "nowhere")
+
+
+def test_the_protocol_is_that_of_the_specs(tmp_path):
+    text = section(page(tmp_path, digits=runs()), "How it was done")
+    assert "0 trials for every loss" in text
+    assert "BEF is `BEF(lam=0.9, mu=0.1)` everywhere." in text
+    assert "Made on A CPU, lossforge 0.1.0, python 3.11.9, torch 2.13.0; 102 runs, 0.1 core" in text
+    assert "lossforge bench results/digits --store runs/results/digits" in text
+    assert "epochs 3, batch size 256, lr 0.1 | 10 % | asymmetric 0.3, instance 0.6 | 17" in text
+    assert "| JAL-CE | `JAL-CE` | l1_decay 5e-05 | all |" in text
+
+
+def test_the_same_runs_make_the_same_bytes(tmp_path):
+    archive(tmp_path / "in", "digits", [*runs(), *runs(SEARCHED)])
+    archive(tmp_path / "in", "ablation", balances("BEF", {1.0: 3.0, 0.5: 1.0, 0.0: -2.0}))
+    docs = tmp_path / "docs"
+    (docs / "images").mkdir(parents=True)
+    (docs / "images" / "results-old.svg").write_text("")
+    (docs / "images" / "other.svg").write_text("")
+    words = ["--results", str(tmp_path / "in"), "--docs", str(docs), "write"]
+    assert results.main(words) == 0
+    written = {path.name: path.read_bytes() for path in docs.rglob("*.*")}
+    assert set(written) == {
+        "results.md",
+        "results-ranks-all.svg",
+        "results-ranks-held-out.svg",
+        "results-balance-digits.svg",
+        "other.svg",
+    }
+    assert results.main(words) == 0
+    assert {path.name: path.read_bytes() for path in docs.rglob("*.*")} == written
+
+
+class Plan:
+    """A grid whose runs are these."""
+
+    name, title, table = "results/digits", "Digits", None
+
+    def __init__(self, records):
+        self.records = records
+
+    def runs(self):
+        return self.records
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """Runs of one loss with their archive, and the arguments that say so."""
+    kept = runs(losses=("CE", "BEF"))
+    monkeypatch.setattr(results, "read_grid", lambda name: Plan(kept))
+    write(tmp_path / "runs" / "digits", kept)
+    words = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "in")]
+    assert results.main([*words, "pack", "digits"]) == 0
+    return tmp_path, words
+
+
+def again(folder, records):
+    """Replace a store by runs done again."""
+    for path in sorted((folder / "runs" / "digits").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    write(folder / "runs" / "digits", records)
+
+
+def test_packing_leaves_out_what_the_preset_does_not_have(places, capsys):
+    folder, words = places
+    again(folder, [*runs(losses=("CE", "BEF")), *runs(losses=("GCE",))])
+    assert results.main([*words, "pack", "digits"]) == 0
+    assert "6 runs are of another grid" in capsys.readouterr().err
+    losses = {one.spec["loss"] for one in unpack(folder / "in" / "digits.jsonl.gz")[1]}
+    assert losses == {"CE", "BEF"}
+
+
+def test_the_same_bits_pass_on_the_same_machine(places, capsys):
+    _, words = places
+    assert results.main([*words, "check", "digits"]) == 0
+    assert "digits: as committed (12 runs; equal bits)" in capsys.readouterr().out
+
+
+def test_other_bits_fail_on_the_same_machine(places, capsys):
+    folder, words = places
+    again(folder, runs(losses=("CE", "BEF"), changes={("CE", "instance:0.6"): 89.00001}))
+    assert results.main([*words, "check", "digits"]) == 1
+    found = capsys.readouterr().out.splitlines()
+    assert found[0].startswith("digits: 3 differences")
+    assert len(found) == 4
+    assert "loss CE, noise instance:0.6, seed 0): " in found[1]
+
+
+@pytest.mark.parametrize(
+    "other", [{"device": "B CPU"}, {"versions": {**ABOUT["versions"], "torch": "2.99.0"}}]
+)
+@pytest.mark.parametrize(("shift", "status"), [(0.1, 0), (0.5, 1)])
+def test_elsewhere_means_may_differ_by_chance_alone(places, capsys, other, shift, status):
+    """Three seeds with a standard deviation of 0.1: Welch's interval is 0.23 to each side."""
+    folder, words = places
+    changes = {("CE", "instance:0.6"): 89 + shift}
+    again(folder, runs(losses=("CE", "BEF"), changes=changes, about=ABOUT | other))
+    assert results.main([*words, "check", "digits"]) == status
+    found = capsys.readouterr().out
+    assert "95 % Welch interval" in found
+    told = "CE, digits, instance 0.6, last epoch: 89.60 instead of 89.10 ± 0.23"
+    assert (told in found) == bool(status)
+
+
+def test_a_missing_run_fails_everywhere(places, capsys):
+    folder, words = places
+    for about in (ABOUT, ABOUT | {"device": "B CPU"}):
+        again(folder, runs(losses=("CE", "BEF"), about=about)[1:])
+        assert results.main([*words, "check", "digits"]) == 1
+        assert "missing" in capsys.readouterr().out
+    again(folder, [])
+    (folder / "runs" / "digits" / "grid-results-digits-00.json").unlink()
+    (folder / "runs" / "digits").rmdir()
+    assert results.main([*words, "check", "digits"]) == 1
+    assert "`results.py run digits` makes them" in capsys.readouterr().out
+
+
+def test_welch_agrees_with_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    a, b = [1.0, 2.0, 4.0], [3.0, 3.5, 7.0, 9.0]
+    low, high = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    assert checks.welch(a, b) == pytest.approx((high - low) / 2)
+    assert statistics.fmean(a) - statistics.fmean(b) == pytest.approx((high + low) / 2)
+    assert checks.welch([1.0], b) == checks.welch([1.0, 1.0], [2.0, 2.0]) == 0
+
+
+def test_each_grid_is_run_into_a_store_of_its_own(tmp_path, monkeypatch):
+    calls = []
+
+    class Done:
+        returncode = 0
+
+    def start(words):
+        calls.append(words)
+        return Done
+
+    monkeypatch.setattr(results.subprocess, "run", start)
+    assert results.main(["--runs", str(tmp_path), "run", "digits", "--workers", "2"]) == 0
+    (words,) = calls
+    assert words[2:] == [
+        "lossforge",
+        "bench",
+        "results/digits",
+        "--store",
+        str(tmp_path / "digits"),
+        "--workers",
+        "2",
+    ]
+    Done.returncode = 3
+    calls.clear()
+    assert results.main(["run"]) == 3
+    assert len(calls) == 1
+
+
+def test_an_unknown_grid_is_named(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        results.main(["check", "nothing"])
+    assert stopped.value.code == 2
+    assert "unknown grid 'nothing', known: ablation, banking77" in capsys.readouterr().err
+
+
+GRIDS = [name for name in presets() if name.startswith("results/")]
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_presets_are_those_of_the_nearest_number_of_classes(name):
+    """What the page says of the baselines."""
+    for part in read_grid(name).parts:
+        ten = part.data in ("digits", "cifar10")
+        assert part.preset in (None, "cifar10" if ten else "cifar100")
+
+
+def test_the_small_data_sets_have_the_classes_that_the_preset_is_chosen_by():
+    assert load("digits").num_classes == 10
+    assert load("digits-pairs").num_classes == 100
+
+
+COMMITTED = sorted((ROOT / "results").glob("*.jsonl.gz"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not COMMITTED, reason="no runs are committed in results/")
+def test_the_committed_page_is_that_of_the_committed_runs():
+    for name, content in pages.make_page(ROOT / "results").items():
+        assert (ROOT / "docs" / name).read_bytes() == content, name
+    assert sum(path.stat().st_size for path in COMMITTED) < results.MOST_BYTES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.name)
+def test_the_committed_runs_are_those_of_the_preset(path):
+    header, records = unpack(path)
+    planned = [spec.id for spec in read_grid(header["name"]).runs()]
+    left = set(header["unfinished"])  # runs are committed as they come
+    assert [one.id for one in records] == [run for run in planned if run not in left]
