@@ -13,6 +13,7 @@ from results_data import (
     Figures,
     bracketed,
     main_records,
+    provisional,
     results_of,
 )
 
@@ -135,6 +136,7 @@ def balance_section(archives: Mapping[str, Archive]) -> tuple[list[str], Figures
     lines = [
         "## The balance of the two terms",
         "",
+        *provisional(archives[ABLATION]),
         "BEF and BQF are lam * TS + mu * BR: target separation, which makes a loss robust, and "
         "binary reduction, which keeps it trainable. Rows are named by lam : mu; nothing else "
         "differs.",

@@ -205,10 +205,16 @@ def short(archives: dict[str, Archive]) -> list[str]:
         *claim_sentences(results),
         losing_sentence(standings(results, "last")),
         cifar_sentence(archives),
+        _provisional(archives),
     ]
     lines = ["## In short", "", *(f"- {point}" for point in points if point), ""]
     sheet = claim_sheet(results)
     return [*lines, *([markdown(sheet), ""] if sheet else [])]
+
+
+def _provisional(archives: Mapping[str, Archive]) -> str:
+    missing = [f"{a.unfinished} of {name}" for name, a in archives.items() if a.unfinished]
+    return f"Not finished, so provisional: {listed(missing)}." if missing else ""
 
 
 def claim_sheet(results: Results) -> Sheet | None:

@@ -36,6 +36,12 @@ class Archive:
         return str(self.header["command"])
 
     @property
+    def unfinished(self) -> str:
+        """How many runs are missing, in words; nothing if none is."""
+        missing = len(self.header["unfinished"])
+        return f"{missing} of {missing + len(self.records)} runs" if missing else ""
+
+    @property
     def core_hours(self) -> float:
         """Time of the runs times the threads of one."""
         threads = max(int(record.spec["threads"]) for record in self.records)
@@ -49,6 +55,13 @@ def read_archives(folder: Path) -> dict[str, Archive]:
         name = path.name.removesuffix(ENDING)
         found[name] = Archive(name, *unpack(path))
     return found
+
+
+def provisional(archive: Archive) -> list[str]:
+    """What a section says first if runs are missing."""
+    if not archive.unfinished:
+        return []
+    return [f"{archive.unfinished} are not finished: what follows is provisional.", ""]
 
 
 def main_records(archives: dict[str, Archive]) -> list[Record]:

@@ -4,7 +4,16 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from results_data import FLATNESS, OURS, Archive, bracketed, results_of, signed, where
+from results_data import (
+    FLATNESS,
+    OURS,
+    Archive,
+    bracketed,
+    provisional,
+    results_of,
+    signed,
+    where,
+)
 
 from lossforge.report.ablation import balance
 from lossforge.report.formats import markdown
@@ -84,6 +93,7 @@ def flatness_section(archives: Mapping[str, Archive]) -> list[str]:
     lines = [
         "## How flat it is around the defaults",
         "",
+        *provisional(archives[FLATNESS]),
         "One parameter at a time is changed, all else stays. Changes of the last epoch's "
         "accuracy in points, paired by seed.",
         "",

@@ -15,6 +15,7 @@ from results_data import (
     Figures,
     bracketed,
     listed,
+    provisional,
     results_of,
     subsets,
 )
@@ -65,7 +66,8 @@ def difference_sheet(results: Results) -> Sheet | None:
     pairs = sorted({one.n for differences in found.values() for one in differences.values()})
     count = str(pairs[0]) if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
     notes = [
-        f"Mean difference in points and its 95 % t interval over {count} paired seeds. The best "
+        f"Mean difference in points and its 95 % t interval over {count} paired seeds"
+        f"{' (one pair has no interval)' if pairs[0] < 2 else ''}. The best "
         f"other loss is the best by mean of all but {listed(OURS)}, chosen after the fact, which "
         "favours it."
     ]
@@ -79,7 +81,7 @@ def difference_sheet(results: Results) -> Sheet | None:
 def data_section(archive: Archive) -> list[str]:
     """Everything on one data set."""
     results = results_of(archive.records)
-    lines = [f"## {archive.name}: {archive.header['title']}", "", *_unfinished(archive)]
+    lines = [f"## {archive.name}: {archive.header['title']}", "", *provisional(archive)]
     lines += accuracy_tables(results)
     sheet = difference_sheet(results)
     return [*lines, *([markdown(sheet), ""] if sheet else [])]
@@ -101,17 +103,11 @@ def cifar_section(archive: Archive) -> list[str]:
         "nor the order of the losses should be expected to agree. These settings do not count in "
         "the mean ranks, for only some of the losses were run.",
         "",
-        *_unfinished(archive),
+        *provisional(archive),
         *accuracy_tables(results, paper),
     ]
     sheet = difference_sheet(results)
     return [*lines, *([markdown(sheet), ""] if sheet else [])]
-
-
-def _unfinished(archive: Archive) -> list[str]:
-    missing = len(archive.header["unfinished"])
-    total = missing + len(archive.records)
-    return [f"{missing} of {total} runs are not finished.", ""] if missing else []
 
 
 def rank_section(results: Results) -> tuple[list[str], Figures]:

@@ -106,10 +106,11 @@ def write(store: Path, records: list[Record], name: str = "results/digits") -> P
     return store
 
 
-def archive(folder: Path, name: str, records: list[Record]) -> Path:
+def archive(folder: Path, name: str, records: list[Record], unfinished=()) -> Path:
     """A packed file as `results.py pack` leaves it."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl.gz"
-    grid = Grid(f"results/{name}", f"About {name}", None, tuple(one.id for one in records))
+    planned = (*(one.id for one in records), *unfinished)
+    grid = Grid(f"results/{name}", f"About {name}", None, planned)
     path.write_bytes(encode(grid, records))
     return path

@@ -281,6 +281,16 @@ def test_what_is_missing_is_said_with_its_command(tmp_path):
         pages.make_page(tmp_path / "nowhere")
 
 
+def test_unfinished_runs_make_it_provisional(tmp_path):
+    assert "provisional" not in page(tmp_path, digits=runs())
+    records = balances("BEF", {1.0: 3.0, 0.0: -2.0})
+    archive(tmp_path, "ablation", records, unfinished=["one", "two"])
+    text = page(tmp_path)
+    assert line(text, "- Not finished").endswith("provisional: 2 of 14 runs of ablation.")
+    assert "2 of 14 runs are not finished" in section(text, "The balance")
+    assert "not finished" not in section(text, "digits")
+
+
 def test_the_protocol_is_that_of_the_specs(tmp_path):
     text = section(page(tmp_path, digits=runs()), "How it was done")
     assert "0 trials for every loss" in text
