@@ -12,9 +12,12 @@ import pytest
 from ray_head import Head, head_node, own_folder
 from tiny_grid import KEPT, TINY, impossible_run, long_runs, owners, records
 
+from lossforge.benchmark.claim import is_alive
+
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
 
+PATIENCE = 300.0  # seconds
 RAY = Path(__file__).with_name("ray_grid.py")
 
 
@@ -76,19 +79,24 @@ def test_a_client_is_told_what_failed(head, tmp_path):
     assert "ValueError: unknown data 'nothing'" in done.stderr
 
 
+def wait_until(condition) -> None:
+    """Wait for other processes, which may be slow where many tests run."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
 def test_a_client_that_is_interrupted_takes_its_tasks_back(head, tmp_path):
     command = bench(head, tmp_path, head.client, TINY.replace("epochs = 3", "epochs = 4000"))
-    end = time.monotonic() + 90
-    while not owners(tmp_path / "store") and time.monotonic() < end:
-        time.sleep(0.1)
-    assert owners(tmp_path / "store")
+    store = tmp_path / "store"
+    wait_until(lambda: owners(store))
     os.kill(command.pid, signal.SIGINT)
-    _, said = command.communicate(timeout=60)
+    _, said = command.communicate(timeout=PATIENCE)
     assert command.returncode == 130, said
     assert "the same command continues" in said
-    while owners(tmp_path / "store") and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not owners(tmp_path / "store")
+    # Ray may end a worker before it lets its claim go: a claim of the dead is anybody's
+    wait_until(lambda: not any(is_alive(run / "claim") for run in store.iterdir() if run.is_dir()))
 
 
 def test_a_cluster_that_is_not_there_is_named(head, tmp_path):
