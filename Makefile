@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test fast lint demo bench-speed bench-training bench-loading bench-certify docs-catalog results docs-results clean
+.PHONY: help test test-integrations fast lint demo bench-speed bench-training bench-loading bench-certify docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -19,6 +19,9 @@ test: lint ## linters, types and every test
 
 fast: $(VENV)/.dev ## the tests that are not marked slow
 	$(PYTEST) -m "not slow"
+
+test-integrations: $(VENV)/.dev ## the adapters against each framework, in environments of their own (ARGS="hf")
+	$(BIN)/python tests/integrations/environments.py $(ARGS)
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff check $(CODE)
@@ -53,7 +56,7 @@ docs-results: $(VENV)/.bench ## write docs/results.md from the committed runs
 	$(BIN)/python benchmarks/results.py write
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist runs src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist runs src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that exists is used as it is; the stamps say which extra was installed into it.

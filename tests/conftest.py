@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["plugins.skips"]
+
 settings.register_profile(
     "local", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -1,0 +1,86 @@
+"""Make the environments of environments.toml and run their tests, none of which may be skipped.
+
+    python tests/integrations/environments.py [NAME ...] [--fast]
+
+An environment is made again when its packages, pyproject.toml or constraints.txt change.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+SHARED = ["test_framework_examples.py", "test_integrations_page.py"]
+TOOLS = ["pytest", "hypothesis"]
+
+
+def make(name: str, packages: list[str]) -> Path:
+    """The Python of an environment, which is made unless it is there already."""
+    folder = ROOT / ".venvs" / name
+    python, stamp = folder / "bin" / "python", folder / "stamp"
+    parts = [*packages, *TOOLS]
+    parts += [(ROOT / file).read_text() for file in ("pyproject.toml", "constraints.txt")]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    if stamp.is_file() and stamp.read_text() == digest:
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    editable = [part for package in packages if package[0] == "." for part in ("-e", package)]
+    others = [package for package in packages if package[0] != "."]
+    command = [*install, "-c", "constraints.txt", *editable, *others, *TOOLS]
+    subprocess.run(command, check=True, cwd=ROOT)
+    stamp.write_text(digest)
+    return python
+
+
+def run_tests(python: Path, settings: dict[str, list[str]], *, fast: bool) -> bool:
+    """Whether the tests of an environment pass."""
+    files = [str(HERE / file) for file in settings["tests"]]
+    chosen = " or ".join(settings["examples"])
+    runs = [files, *([str(HERE / file), "-k", chosen] for file in SHARED)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    passed = True
+    for run in runs:
+        command = [
+            python,
+            "-m",
+            "pytest",
+            "--no-skips",
+            *run,
+            *(["-m", "not slow"] if fast else []),
+        ]
+        code = subprocess.run(command, cwd=ROOT, env=environment).returncode
+        passed &= code in ((0, 5) if fast else (0,))  # 5: all of them are slow
+    return passed
+
+
+def main() -> int:
+    with (HERE / "environments.toml").open("rb") as file:
+        environments = tomllib.load(file)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(environments))
+    parser.add_argument("--fast", action="store_true", help="leave out tests marked slow")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(environments)
+    if unknown:
+        parser.error(f"NAME must be one of {', '.join(environments)}, got {', '.join(unknown)}")
+    failed = []
+    for name in options.names or environments:
+        settings = environments[name]
+        python = make(name, settings["install"])
+        if not run_tests(python, settings, fast=options.fast):
+            failed.append(name)
+    if failed:
+        sys.stderr.write(f"failed: {', '.join(failed)}\n")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
