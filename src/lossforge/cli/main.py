@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .audit import audit
 from .bench import bench, run
 from .certify import certify
 from .data import app as data
@@ -31,6 +32,7 @@ app.command()(train)
 app.command()(bench)
 app.command()(run)
 app.command()(tune)
+app.command()(audit)
 app.command()(report)
 app.add_typer(data, name="data")
 

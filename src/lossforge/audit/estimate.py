@@ -1,0 +1,137 @@
+"""How much noise, between which classes, and how sure that is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from ..data.partition import members
+from ..noise import NoiseEstimate, estimate_noise
+
+RESAMPLES = 100
+PAIRS = 10
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number with the bounds between which 95 % of its resampled values lie."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """One class that is given the label of another.
+
+    Args:
+        true: The class, by its number.
+        given: The label.
+        rate: The share of the class that is given it.
+        rows: How many samples that is.
+    """
+
+    true: int
+    given: int
+    rate: Interval
+    rows: float
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """The noise in a set of labels, as cleanlab's estimator sees it.
+
+    Args:
+        noise: Transition matrix, class prior and rate, from the mean of all repeats.
+        rate: The same rate, with its interval.
+        repeats: The rate from each repeat of the cross-validation alone.
+        confusions: The largest off-diagonal entries, largest first.
+        resampled: Transition matrices of resampled data, for whoever draws conclusions.
+    """
+
+    noise: NoiseEstimate
+    rate: Interval
+    repeats: tuple[float, ...]
+    confusions: tuple[Confusion, ...]
+    resampled: tuple[Tensor, ...]
+
+    @property
+    def dominated(self) -> list[tuple[int, int]]:
+        """Classes of which another label is at least as frequent as their own, and that label."""
+        T = self.noise.T
+        own = T.diagonal()
+        others = T.clone().fill_diagonal_(0).max(1)
+        return [(k, int(others.indices[k])) for k in range(len(T)) if own[k] <= others.values[k]]
+
+
+def estimate(
+    probs: Sequence[Tensor], given: Tensor, *, generator: Generator, resamples: int = RESAMPLES
+) -> Estimated:
+    """Estimate the noise from probabilities out of fold, and resample to see how sure that is.
+
+    A resample draws the samples of each given label anew, with replacement, and the repeats of the
+    cross-validation likewise. So the interval holds the chance in the labels and, with several
+    repeats, the chance in training. It does not hold what the network cannot tell apart.
+
+    Args:
+        probs: (N, K) probabilities from each repeat.
+        given: (N,) the labels.
+        generator: Draws the resamples.
+        resamples: How many.
+    """
+    found = estimate_noise(_mean(probs), given)
+    alone = tuple(estimate_noise(one, given).rate for one in probs) if len(probs) > 1 else ()
+    drawn = [
+        estimate_noise(_mean([probs[k] for k in chosen])[rows], given[rows])
+        for chosen, rows in _resample(len(probs), given, generator, resamples)
+    ]
+    matrices = tuple(one.T for one in drawn)
+    return Estimated(
+        found,
+        _interval(found.rate, [one.rate for one in drawn]),
+        alone or (found.rate,),
+        tuple(_confusions(found, matrices, len(given))),
+        matrices,
+    )
+
+
+def _resample(
+    repeats: int, given: Tensor, generator: Generator, resamples: int
+) -> Iterator[tuple[list[int], Tensor]]:
+    """Repeats and samples of each resample; every label keeps its count, so that none is lost."""
+    groups = members(given)
+    for _ in range(resamples):
+        chosen = torch.randint(repeats, (repeats,), generator=generator).tolist()
+        rows = [
+            group[torch.randint(len(group), (len(group),), generator=generator)] for group in groups
+        ]
+        yield chosen, torch.cat(rows)
+
+
+def _mean(probs: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(probs)).mean(0) if len(probs) > 1 else probs[0]
+
+
+def _interval(value: float, drawn: Sequence[float]) -> Interval:
+    if not drawn:
+        return Interval(value, value, value)
+    low, high = torch.tensor(drawn, dtype=torch.float64).quantile(
+        torch.tensor([0.025, 0.975], dtype=torch.float64)
+    )
+    # the resamples scatter about a value of their own; a bound beyond the estimate says nothing
+    return Interval(value, min(value, float(low)), max(value, float(high)))
+
+
+def _confusions(found: NoiseEstimate, matrices: Sequence[Tensor], n: int) -> Iterator[Confusion]:
+    T = found.T
+    flips = T.clone().fill_diagonal_(0)
+    for place in flips.flatten().argsort(descending=True, stable=True)[:PAIRS].tolist():
+        true, given = divmod(place, len(T))
+        rate = float(flips[true, given])
+        if rate <= 0:
+            return
+        drawn = [float(matrix[true, given]) for matrix in matrices]
+        rows = n * float(found.prior[true]) * rate
+        yield Confusion(true, given, _interval(rate, drawn), rows)

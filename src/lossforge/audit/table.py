@@ -1,0 +1,214 @@
+"""A table of anybody's: which column is the label, which are texts, numbers, categories."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ..data import Dataset, Split
+from ..data.columns import Columns, in_order, read_columns
+from ..data.encode import check_complete, encode
+from ..data.features import featurise
+from ..data.roots import PathLike
+from .subject import Subject
+
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+# in order of preference; compared in lower case
+LABEL_NAMES = (
+    *("label", "labels", "given_label", "noisy_label", "class", "target", "category", "intent"),
+    *("y", "species", "sentiment", "topic", "tag", "diagnosis", "outcome"),
+)
+_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+_NO_LABEL = frozenset(("", "n/a", "nan", "null"))  # "none" and "?" may be classes
+_SHOWN = 160  # letters of a text
+
+
+def read_table(
+    path: PathLike, *, label: str | None = None, columns: Sequence[str] | None = None
+) -> Subject:
+    """All rows of a CSV, TSV or Parquet file.
+
+    Columns of sentences become TF-IDF features (joined, if there are several), numbers are
+    standardised and categories one-hot, all fitted to all rows: no label is looked at.
+
+    Args:
+        path: The file; CSV and TSV have a header and are UTF-8.
+        label: The column of labels; guessed from its name, or else from its values, if None.
+        columns: The columns to learn from; all others if None, but for those that number the rows
+            or are different in nearly every one.
+    """
+    table = _read(Path(path))
+    notes = []
+    if label is None:
+        label, why = _guess_label(table)
+        notes.append(f"label column {label!r}, guessed from {why}; --label names another")
+    else:
+        notes.append(f"label column {label!r}")
+    _check_labels(table, label)
+    classes = in_order(table.names(label))
+    if len(classes) < 2:
+        raise ValueError(
+            f"{path}: {label!r} must have two classes or more, got only {classes[0]!r}; "
+            "--label names another column"
+        )
+    if len(classes) > len(table) / 2:
+        raise ValueError(
+            f"{path}: {label!r} has {len(classes)} different values in {len(table)} rows, which "
+            "are no classes; --label names another column"
+        )
+    texts, others, left_out = _roles(table, label, columns)
+    for names, what in ((texts, "text"), (others, "numbers and categories")):
+        if names:
+            notes.append(f"{what}: {_listed(names)}")
+    notes += [
+        f"left out: {name!r} {why}; --column names what to learn from" for name, why in left_out
+    ]
+    inputs = _features(table, texts, others)
+    dataset = Dataset(table.path.stem, classes, Split(inputs, table.labels(label, classes)), {})
+    shown = texts or others
+
+    def text(row: int) -> str:
+        if texts:
+            words = " ".join(str(table[name][row]) for name in texts)
+        else:
+            words = ", ".join(f"{name}={table[name][row]}" for name in shown)
+        words = " ".join(words.split())
+        return words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…"
+
+    return Subject(
+        table.path.name,
+        "table",
+        dataset,
+        where=lambda row: table.where(row).removeprefix(f"{table.path.parent}/"),
+        text=text,
+        notes=tuple(notes),
+    )
+
+
+def _read(path: Path) -> Columns:
+    try:
+        return read_columns(path)
+    except ValueError as error:
+        if isinstance(error.__cause__, UnicodeDecodeError):
+            raise ValueError(
+                f"{path} is not UTF-8 text; convert it first, for example with "
+                f"`iconv -f LATIN1 -t UTF-8 {path} > utf8.csv`"
+            ) from error
+        raise
+
+
+def _guess_label(table: Columns) -> tuple[str, str]:
+    """The column that is most likely the label, and why."""
+    names = {name.strip().lower(): name for name in table.values}
+    known = [names[name] for name in LABEL_NAMES if name in names]
+    if known:
+        return known[0], "its name"
+    last = [*table.values][-1]
+    distinct = len(set(table[last]))
+    if len(table.values) > 1 and 2 <= distinct <= max(2, len(table) // 10):
+        return last, f"its place and its {distinct} different values"
+    if len(table.values) == 1 and ";" in last:
+        raise ValueError(f"{table.path} is divided by semicolons; write it with commas")
+    raise ValueError(
+        f"{table.path}: which column holds the labels? name it with --label; "
+        f"there are {_listed([*table.values])}"
+    )
+
+
+def _check_labels(table: Columns, label: str) -> None:
+    missing = [row for row, value in enumerate(table[label]) if _is_missing(value)]
+    if missing:
+        rows = "row has" if len(missing) == 1 else "rows have"
+        raise ValueError(
+            f"{table.path}: {len(missing)} {rows} no label in {label!r}, the first at "
+            f"{table.where(missing[0])}; label or remove them"
+        )
+
+
+def _roles(
+    table: Columns, label: str, columns: Sequence[str] | None
+) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """The texts, the other features, and what is left out with the reason."""
+    names = [name for name in table.values if name != label] if columns is None else [*columns]
+    texts, others, left_out = [], [], []
+    for name in names:
+        if name == label:
+            raise ValueError(f"--column must not be the label column {label!r}")
+        values = table[name]
+        distinct = len({str(value) for value in values})
+        numeric = all(_is_number(value) for value in values)
+        if not numeric and _is_text(values, distinct):
+            texts.append(name)
+        elif columns is None and numeric and _numbers_rows(values):
+            left_out.append((name, "numbers the rows"))
+        elif columns is None and distinct == 1:
+            left_out.append((name, "is the same in all rows"))
+        elif not numeric and distinct > len(values) / 2:
+            if columns is None:
+                left_out.append((name, "is different in nearly every row"))
+            else:
+                texts.append(name)
+        else:
+            others.append(name)
+    if not texts and not others:
+        raise ValueError(
+            f"{table.path}: there is nothing to learn from besides {label!r}; "
+            "an audit needs a text or feature columns"
+        )
+    return texts, others, left_out
+
+
+def _features(table: Columns, texts: Sequence[str], others: Sequence[str]) -> torch.Tensor:
+    blocks = []
+    if texts:
+        columns = [table.texts(name) for name in texts]
+        joined = [" ".join(words) for words in zip(*columns, strict=True)]
+        blocks += featurise(joined, name=f"{table.path}: {_listed(texts)}")
+    if others:
+        try:
+            check_complete(others, table)
+        except ValueError as error:
+            advice = "fill it, remove the row, or name the columns to learn from with --column"
+            raise ValueError(f"{error}; {advice}") from None
+        blocks += encode(others, table)
+    return torch.cat(blocks, 1)
+
+
+def _is_text(values: Sequence[object], distinct: int) -> bool:
+    """Whether most values are several words, and they repeat little."""
+    several = sum(isinstance(value, str) and len(value.split()) > 1 for value in values)
+    return several > len(values) / 2 and distinct > len(values) / 4
+
+
+def _numbers_rows(values: Sequence[object]) -> bool:
+    """Whether each value is one more than the one before."""
+    try:
+        numbers = [float(value) for value in values]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return len(numbers) > 2 and all(number == numbers[0] + i for i, number in enumerate(numbers))
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or value != value:  # NaN differs from itself
+        return True
+    return isinstance(value, str) and value.strip().lower() in _NO_LABEL
+
+
+def _is_number(value: object) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, str):
+        if value.strip().lower() in _MISSING:
+            return True
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, int | float)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:6])
+    return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")

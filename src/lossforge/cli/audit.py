@@ -1,0 +1,297 @@
+"""`lossforge audit`: what noise is in your labels, and which loss fits it."""
+
+import json
+import re
+import shlex
+import sys
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from ..audit import CANDIDATES, Audit, Progress, read_subject
+from ..audit import audit as examine
+from ..report.audit import SHOWN, audit_page
+from .arguments import AsJson
+from .certify import WIDTH, labelled
+from .options import DataDir, one_line_errors
+
+PAIRS, SUSPECTS = 6, 10
+
+
+def audit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A .csv, .tsv or .parquet file, a folder of class folders with images, or a data "
+            "set (`lossforge data list`)."
+        ),
+    ],
+    label: Annotated[
+        str | None,
+        typer.Option(help="Column of the labels, instead of a guess.", show_default=False),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to learn from, instead of all that look useful. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            help="Noise to add to a data set, to try the audit: symmetric:0.4, asymmetric:0.4.",
+            show_default=False,
+        ),
+    ] = None,
+    loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A candidate, in order of preference. May be repeated. "
+            f"By default {', '.join(CANDIDATES)}.",
+            show_default=False,
+        ),
+    ] = None,
+    folds: Annotated[int, typer.Option(help="Of the cross-validation.")] = 5,
+    repeats: Annotated[
+        int, typer.Option(help="Cross-validations to average; more is slower and steadier.")
+    ] = 3,
+    epochs: Annotated[int, typer.Option(help="The most that a network is trained for.")] = 60,
+    trials: Annotated[
+        bool, typer.Option(help="Train with the losses that are proved, to see how they learn.")
+    ] = True,
+    size: Annotated[int, typer.Option(help="Pixels a side of images, for the network.")] = 32,
+    seed: Annotated[int, typer.Option(help="Of noise, folds, weights and batch order.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write the page, the suspects and the matrix. Without --json: "
+            "runs/audit/NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option("--open", help="Open the page in a browser, if this is typed in a terminal."),
+    ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu or cuda; by default a GPU if there is one.", show_default=False),
+    ] = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Estimate how many labels are wrong and which, and recommend a loss for that noise.
+
+    A small network is cross-validated on the labels as they are; no true label is needed, and none
+    is looked at. What is written: index.html, suspects.csv, transition.csv (for `lossforge
+    certify` and `lossforge design`) and audit.json.
+
+    \b
+    lossforge audit reviews.csv --label sentiment --open
+    lossforge audit photos/ --output audit
+    lossforge audit digits --noise symmetric:0.4
+    """
+    with one_line_errors(), _progress() as show_progress:
+        _check_output(output)
+        subject = read_subject(
+            data,
+            label=label,
+            columns=column or None,
+            noise=noise,
+            size=size,
+            seed=seed,
+            data_dir=data_dir,
+            on_progress=show_progress,
+        )
+        found = examine(
+            subject,
+            losses=loss or CANDIDATES,
+            folds=folds,
+            repeats=repeats,
+            epochs=epochs,
+            trials=trials,
+            seed=seed,
+            device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
+            on_progress=show_progress,
+        )
+    with one_line_errors():
+        folder = output or (None if as_json else Path("runs/audit") / _file_name(subject.name))
+        page = None if folder is None else write(found, folder, _command())
+        plain = found.to_json()
+        typer.echo(json.dumps(plain) if as_json else "\n".join(lines(plain, folder)))
+        if page is not None and show and _in_terminal():
+            # where there is no browser, the path was printed
+            with suppress(webbrowser.Error, OSError):
+                webbrowser.open(page.resolve().as_uri())
+
+
+def write(found: Audit, folder: Path, command: str) -> Path:
+    """Write all files of an audit, and return the page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = found.to_json()
+    shown = [one["index"] for one in plain["suspects"][:SHOWN]]
+    images = {row: image for row in shown if (image := found.subject.picture(row)) is not None}
+    page = folder / "index.html"
+    page.write_text(audit_page(plain, command=command, pictures=images), encoding="utf-8")
+    (folder / "suspects.csv").write_text(found.suspects_csv(), encoding="utf-8")
+    (folder / "transition.csv").write_text(found.transition_csv(), encoding="utf-8")
+    (folder / "audit.json").write_text(json.dumps(plain) + "\n", encoding="utf-8")
+    return page
+
+
+def _check_output(output: Path | None) -> None:
+    if output is not None and output.exists() and not output.is_dir():
+        raise ValueError(f"--output must be a folder, {str(output)!r} is a file")
+
+
+def _in_terminal() -> bool:
+    # a script, a pipe or a CI job has nobody to look at a page
+    return sys.stdout.isatty()
+
+
+def _file_name(name: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"
+
+
+def _command() -> str:
+    """The command as it was typed."""
+    return shlex.join(["lossforge", *sys.argv[1:]])
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """A bar on stderr in a terminal, and a line for each step elsewhere."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task, told = bars.add_task("reading", total=None), [""]
+
+        def show(now: Progress) -> None:
+            bars.update(task, description=now.text, completed=now.done, total=now.total)
+            if not console.is_terminal and now.text != told[0]:
+                told[0] = now.text
+                typer.echo(now.text, err=True)
+
+        try:
+            yield show
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted; nothing was written") from None
+
+
+def lines(found: dict[str, Any], folder: Path | None = None) -> list[str]:
+    """An audit as lines of text.
+
+    Args:
+        found: From `Audit.to_json`.
+        folder: Where its files are.
+    """
+    text = [line for name, words in _facts(found) for line in labelled(name, words)]
+    text += ["", *_pairs(found), "", *_losses(found), "", *_advice(found), "", *_suspects(found)]
+    if folder is not None:
+        text += ["", f"page      {folder / 'index.html'}", f"suspects  {folder / 'suspects.csv'}"]
+        text += [f"matrix    {folder / 'transition.csv'}"]
+    return text
+
+
+def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
+    data, method, noise = found["data"], found["method"], found["noise"]
+    what = "images" if data["kind"] == "images" else "rows"
+    facts = [("data", f"{data['name']}, {data['rows']:,} {what}, {len(data['classes'])} classes")]
+    facts += [("", note) for note in data["notes"]]
+    repeats = f", {method['repeats']} times" if method["repeats"] > 1 else ""
+    first, last = min(method["epochs"]), max(method["epochs"])
+    stopped = f"{first} to {last}" if first < last else f"{first}"
+    facts.append(
+        (
+            "network",
+            f"{method['network']}, {method['loss']}, {method['folds']} folds{repeats}, stopped at "
+            f"epoch {stopped}; out of fold it predicts "
+            f"{_percent(method['accuracy'])} of the labels",
+        )
+    )
+    added = "" if data["injected"] is None else f"; {_percent(data['injected'])} were made wrong"
+    facts.append(
+        (
+            "noise",
+            f"about {_percent(noise['rate'])} of the labels are wrong, 95 % interval "
+            f"{_percent(noise['low'])} to {_percent(noise['high'])}{added}",
+        )
+    )
+    for one in noise["dominated"]:
+        facts.append(
+            (
+                "warning",
+                f"of class {one['true']!r} at least as many are labelled {one['given']!r} as right:"
+                " nothing can be learnt about it from these labels",
+            )
+        )
+    return facts
+
+
+def _pairs(found: dict[str, Any]) -> list[str]:
+    rows = [("true class", "given as", "share", "95 % interval", "about")]
+    for one in found["confusions"][:PAIRS]:
+        span = f"{_percent(one['low'])} to {_percent(one['high'])}"
+        rows.append(
+            (one["true"], one["given"], _percent(one["rate"]), span, f"{one['rows']:.0f} rows")
+        )
+    return _table(rows) if len(rows) > 1 else ["no class is mistaken for another"]
+
+
+def _losses(found: dict[str, Any]) -> list[str]:
+    rows = [("loss", "certificate", "resampled", "held out")]
+    for one in found["losses"]:
+        share = "-" if one["proved_share"] is None else f"{100 * one['proved_share']:.0f} %"
+        learnt = "-" if one["accuracy"] is None else _percent(one["accuracy"])
+        rows.append((one["name"], one["status"], share, learnt))
+    return _table(rows)
+
+
+def _advice(found: dict[str, Any]) -> list[str]:
+    advised = found["recommended"]
+    return [f"use       {advised['code']}", *labelled("because", advised["reason"] + ".")]
+
+
+def _suspects(found: dict[str, Any]) -> list[str]:
+    suspects = found["suspects"]
+    if not suspects:
+        return ["no label stands out as wrong"]
+    rows = [("suspicious", "given", "suggested", "self-confidence", "")]
+    for one in suspects[:SUSPECTS]:
+        rows.append(
+            (one["where"], one["given"], one["suggested"], f"{one['confidence']:.3f}", one["text"])
+        )
+    left = len(suspects) - SUSPECTS
+    return [*_table(rows), *([f"and {left:,} more"] if left > 0 else [])]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Columns side by side; the last takes what is left of the width."""
+    cells = [[_cut(cell, 36) for cell in row[:-1]] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    found = []
+    for row, words in zip(rows, cells, strict=True):
+        line = "  ".join(f"{word:{width}}" for word, width in zip(words, widths, strict=True))
+        found.append(f"{line}  {_cut(row[-1], max(20, WIDTH - len(line) - 2))}".rstrip())
+    return found
+
+
+def _cut(text: str, width: int) -> str:
+    """A text without its middle, where it is too long: the ends of paths tell them apart."""
+    if len(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return f"{text[:half]}…{text[half - width + 1 :]}"

@@ -1,0 +1,91 @@
+"""The estimate, its interval, and the classes it names."""
+
+import pytest
+import torch
+from audit_fixtures import labels, posterior
+
+from lossforge.audit import estimate
+from lossforge.noise import estimate_noise, flips, symmetric
+
+
+def run(T, n=900, repeats=1, resamples=60, seed=0):
+    true, given = labels(n, T)
+    probs = [posterior(true, T, 1 + 0.1 * k) for k in range(repeats)]
+    generator = torch.Generator().manual_seed(seed)
+    return estimate(probs, given, generator=generator, resamples=resamples), probs, given
+
+
+def test_rate_and_matrix_are_those_of_the_estimator():
+    found, probs, given = run(symmetric(3, 0.2))
+    alone = estimate_noise(probs[0], given)
+    assert found.rate.value == alone.rate
+    assert found.noise.T.equal(alone.T)
+    assert found.repeats == (alone.rate,)
+    assert found.rate.value == pytest.approx(0.2, abs=0.03)
+
+
+def test_the_interval_holds_the_estimate_and_narrows_with_the_data():
+    wide, narrow = (run(symmetric(3, 0.2), n)[0].rate for n in (150, 3000))
+    for one in (wide, narrow):
+        assert one.low < one.value < one.high
+        assert one.low < 0.2 < one.high
+    assert narrow.high - narrow.low < 0.5 * (wide.high - wide.low)
+
+
+def test_the_interval_is_about_that_of_a_count():
+    n = 3000
+    rate = run(symmetric(3, 0.2), n, resamples=200)[0].rate
+    error = (0.2 * 0.8 / n) ** 0.5
+    assert rate.high - rate.low == pytest.approx(2 * 1.96 * error, rel=0.4)
+
+
+def test_the_largest_flips_come_first():
+    T = flips(3, {2: 0, 0: 1}, 0.3)
+    T[2] = torch.tensor([0.2, 0.0, 0.8])
+    found, _, given = run(T)
+    first, second = found.confusions[:2]
+    assert (first.true, first.given) == (0, 1)
+    assert (second.true, second.given) == (2, 0)
+    assert first.rate.value == pytest.approx(0.3, abs=0.05)
+    assert first.rate.low < first.rate.value < first.rate.high
+    assert first.rows == pytest.approx(0.3 * len(given) / 3, rel=0.2)
+    assert all(one.true != one.given for one in found.confusions)
+
+
+def test_clean_labels_have_no_confusions():
+    true, given = labels(150, torch.eye(3, dtype=torch.float64))
+    probs = posterior(true, torch.eye(3, dtype=torch.float64))
+    found = estimate([probs], given, generator=torch.Generator().manual_seed(0), resamples=5)
+    assert found.rate.value == 0
+    assert found.confusions == ()
+    assert found.dominated == []
+
+
+def test_a_class_that_is_mostly_given_another_label_is_named():
+    T = flips(3, {1: 2}, 0.6)
+    true, given = labels(900, T)
+    # the network is told the truth here: from such labels it could not learn it
+    probs = posterior(true, symmetric(3, 0.1))
+    found = estimate([probs], given, generator=torch.Generator().manual_seed(0), resamples=5)
+    assert found.dominated == [(1, 2)]
+
+
+def test_repeats_are_averaged_and_told_one_by_one():
+    found, probs, given = run(symmetric(3, 0.2), repeats=3)
+    assert found.repeats == tuple(estimate_noise(one, given).rate for one in probs)
+    assert found.rate.value == estimate_noise(torch.stack(probs).mean(0), given).rate
+
+
+def test_no_class_is_lost_in_a_resample():
+    T = symmetric(3, 0.1)
+    true = torch.tensor([0] * 60 + [1] * 60 + [2] * 3)
+    found = estimate(
+        [posterior(true, T)], true, generator=torch.Generator().manual_seed(0), resamples=50
+    )
+    assert len(found.resampled) == 50
+
+
+def test_the_same_generator_gives_the_same_interval():
+    first, again, other = (run(symmetric(3, 0.2), seed=seed)[0].rate for seed in (0, 0, 1))
+    assert first == again
+    assert first != other

@@ -1,0 +1,119 @@
+"""Folders of images, of which none is left out and none is unreadable in silence."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from lossforge.audit import audit, read_subject
+from lossforge.audit.pictures import read_folder
+from lossforge.audit.subject import check_labels
+
+
+@pytest.fixture(autouse=True)
+def _single(_float64_and_seed):
+    torch.set_default_dtype(torch.float32)
+
+
+def picture(path, colour, size=(40, 48)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.randint(0, 60, (*size, 3)) + np.array(colour)
+    Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(path)
+
+
+def photos(root, per_class=30, wrong=()):
+    """Red and blue pictures; those at the places `wrong` lie in the other folder."""
+    for name, colour in (("blue", (0, 0, 180)), ("red", (180, 0, 0))):
+        for i in range(per_class):
+            other = (180, 0, 0) if name == "blue" else (0, 0, 180)
+            picture(root / name / f"{i:02d}.png", other if i in wrong else colour)
+    return root
+
+
+def test_all_images_are_read_in_the_order_of_their_names(tmp_path):
+    told = []
+    root = photos(tmp_path / "photos")
+    found = read_folder(root, progress=lambda *at: told.append(at))
+    assert found.name == "photos"
+    assert found.kind == "images"
+    assert found.dataset.classes == ("blue", "red")
+    assert found.given.tolist() == [0] * 30 + [1] * 30
+    assert found.dataset.train.inputs.shape == (60, 3, 32, 32)
+    assert found.dataset.train.true is None
+    assert found.where(31) == str(root / "red" / "01.png")
+    assert told[-1] == (60, 60)
+    # the pixels are those of the file
+    blue = found.dataset.train.inputs[:30, 2].double().mean()
+    assert blue > 170
+
+
+def test_a_division_is_respected_and_told(tmp_path):
+    root = tmp_path / "photos"
+    photos(root / "train")
+    photos(root / "test", 3)
+    found = read_folder(root)
+    assert len(found.given) == 60
+    assert "the images of train" in found.notes[0]
+
+
+def test_a_suspect_can_be_looked_at(tmp_path):
+    found = read_folder(photos(tmp_path / "photos"))
+    kind, _, content = found.picture(0).partition(",")
+    assert kind == "data:image/jpeg;base64"
+    image = Image.open(io.BytesIO(base64.b64decode(content)))
+    assert image.size == (96, 96)
+    red, _, blue = np.asarray(image).mean((0, 1))
+    assert blue > red + 100
+
+
+def test_unreadable_images_are_named_and_counted(tmp_path):
+    root = photos(tmp_path / "photos")
+    for name in ("07.png", "09.png"):
+        (root / "red" / name).write_bytes(b"no image")
+    with pytest.raises(ValueError, match=r"07.png: not an image, and 1 more files.* repair or rem"):
+        read_folder(root)
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda root: root.mkdir(), "must hold at least 2 class folders, got none"),
+        (
+            lambda root: picture(root / "red" / "1.png", (9, 9, 9)),
+            "at least 2 class folders, got red",
+        ),
+        (lambda root: (photos(root, 3), (root / "empty").mkdir()), "class 'empty' has no images"),
+    ],
+)
+def test_what_is_wrong_with_a_folder_is_one_line(tmp_path, make, complaint):
+    make(tmp_path / "photos")
+    with pytest.raises(ValueError, match=complaint) as raised:
+        read_folder(tmp_path / "photos")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_handful_of_images_is_too_few(tmp_path):
+    found = read_folder(photos(tmp_path / "photos", 5))
+    with pytest.raises(ValueError, match="needs 50 labelled images or more, got 10"):
+        check_labels(found, 5)
+
+
+@pytest.mark.slow
+def test_pictures_in_the_wrong_folder_are_found(tmp_path):
+    root = photos(tmp_path / "photos", 40, wrong=(3, 17, 29))
+    found = audit(
+        read_subject(str(root), size=16),
+        losses=["BEF", "CE"],
+        folds=3,
+        repeats=1,
+        epochs=10,
+        trials=False,
+    )
+    assert found.method.network == "cnn8-narrow"
+    names = {one.where.removeprefix(f"{root}/") for one in found.suspects}
+    expected = {f"{name}/{i:02d}.png" for name in ("blue", "red") for i in (3, 17, 29)}
+    assert expected == names
+    assert found.noise.rate.value == pytest.approx(6 / 80, abs=0.05)

@@ -1,0 +1,180 @@
+"""`lossforge audit` as a user types it."""
+
+import csv
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("cleanlab")
+import torch
+from typer.testing import CliRunner
+
+import lossforge
+from lossforge.cli import audit as command
+from lossforge.cli.main import app
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "audit"))
+from audit_fixtures import animals, finding, write_csv
+
+QUICK = ("--folds", "3", "--epochs", "8", "--repeats", "1")
+
+
+@pytest.fixture(autouse=True)
+def _single(_float64_and_seed, tmp_path, monkeypatch):
+    torch.set_default_dtype(torch.float32)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write_csv(tmp_path / "animals.csv", animals(240))
+
+
+def test_a_table_is_audited_and_everything_is_written(table, tmp_path):
+    words = (table, *QUICK, "--loss", "BEF", "--loss", "CE", "--output", tmp_path / "out")
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    shown = result.stdout
+    assert re.search(r"^data +animals.csv, 240 rows, 3 classes$", shown, re.M)
+    assert re.search(r"^ +label column 'label', guessed from its name", shown, re.M)
+    assert re.search(r"^noise +about [\d.]+ % of the labels are wrong, 95 % interval", shown, re.M)
+    assert re.search(r"^BEF +PROVED +\d+ % +[\d.]+ %$", shown, re.M)
+    assert re.search(r"^use +criterion = lossforge.BEF\(\)$", shown, re.M)
+    assert re.search(r"^animals.csv:\d+ +(cat|cow|dog) +(cat|cow|dog) +0\.\d+ +size=", shown, re.M)
+    assert max(map(len, shown.splitlines())) <= 101
+    assert "\x1b" not in result.output
+    assert result.stderr.splitlines() == [
+        *(f"cross-validation, fold {fold} of 3" for fold in (1, 2, 3)),
+        "estimating the noise",
+        "training with BEF",
+    ]
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"index.html", "suspects.csv", "transition.csv", "audit.json"}
+    found = json.loads((tmp_path / "out" / "audit.json").read_text())
+    assert found["noise"]["rate"] == pytest.approx(0.1, abs=0.05)
+    rows = list(csv.DictReader((tmp_path / "out" / "suspects.csv").read_text().splitlines()))
+    assert [int(row["index"]) for row in rows] == [one["index"] for one in found["suspects"]]
+
+    again = run(*words, "--json")
+    plain = json.loads(again.stdout)
+    for one in (plain, found):
+        one["method"].pop("seconds")
+    assert plain == found
+
+
+def test_the_matrix_it_writes_is_one_that_certify_reads(table, tmp_path):
+    assert run(table, *QUICK, "--no-trials", "--loss", "BEF", "--output", tmp_path).exit_code == 0
+    noise = ["--noise", str(tmp_path / "transition.csv")]
+    result = CliRunner().invoke(app, ["certify", "BEF", *noise])
+    found = json.loads((tmp_path / "audit.json").read_text())
+    assert (result.exit_code == 0) == (found["losses"][0]["status"] == "PROVED")
+    assert found["losses"][0]["accuracy"] is None
+
+
+def test_json_alone_writes_no_file(table, tmp_path):
+    result = run(table, *QUICK, "--no-trials", "--loss", "BEF", "--json")
+    assert json.loads(result.stdout)["data"]["rows"] == 240
+    assert [path.name for path in tmp_path.iterdir()] == ["animals.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nothing.csv"], "no such file"),
+        (["nothing"], "'nothing' is not there; an audit takes a table"),
+        (["notes.txt"], "is a file of type .txt; an audit takes a table"),
+        (["empty"], "must hold at least 2 class folders, got none"),
+        (["animals.csv", "--label", "colour"], "has no column 'colour'; it has 'size'"),
+        (["animals.csv", "--column", "colour"], "has no column 'colour'"),
+        (["animals.csv", "--loss", "BEFF"], "unknown loss 'BEFF'"),
+        (["animals.csv", "--loss", "BEF", "--loss", "BEF"], "each once"),
+        (["animals.csv", "--folds", "1"], "folds must be an integer of 2 or more"),
+        (["animals.csv", "--repeats", "0"], "repeats must be an integer of 1 or more"),
+        (["animals.csv", "--epochs", "0"], "epochs must be an integer of 1 or more"),
+        (["animals.csv", "--folds", "200"], "with 200 folds every class needs 200 rows or more"),
+        (["animals.csv", "--noise", "symmetric:0.4"], "--noise is added to data sets"),
+        (["animals.csv", "--output", "animals.csv"], "--output must be a folder"),
+        (["digits", "--label", "y"], "--label is for tables"),
+        (["digits", "--noise", "symmetric"], "noise must be"),
+        (["few.csv"], "needs 50 labelled rows or more, got 12"),
+        (["one.csv"], "must have two classes or more, got only 'cat'"),
+        (["gaps.csv"], "no label in 'label', the first at"),
+        (["latin.csv"], "is not UTF-8 text; convert it first"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_2(tmp_path, words, complaint):
+    rows = animals()
+    write_csv(tmp_path / "animals.csv", rows)
+    write_csv(tmp_path / "few.csv", rows[:12])
+    write_csv(tmp_path / "one.csv", [(a, b, "cat") for a, b, _ in rows])
+    write_csv(tmp_path / "gaps.csv", [*rows, ("1", "2", "")])
+    write_csv(tmp_path / "latin.csv", [*rows, ("1", "2", "Kühe")], encoding="latin-1")
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    result = run(*words)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert complaint in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_without_cleanlab_it_says_what_to_install(table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cleanlab", None)
+    result = run(table, *QUICK)
+    assert result.exit_code == 2
+    assert "pip install 'lossforge[noise]'" in result.stderr
+
+
+def test_an_interrupted_audit_ends_cleanly(table, monkeypatch, tmp_path):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "examine", interrupted)
+    result = run(table)
+    assert result.exit_code == 130
+    assert result.stderr.splitlines() == ["interrupted; nothing was written"]
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_page_is_opened_in_a_terminal_alone(table, tmp_path, monkeypatch, terminal):
+    opened = []
+    monkeypatch.setattr(command, "examine", lambda *arguments, **options: finding())
+    monkeypatch.setattr(command.webbrowser, "open", opened.append)
+    monkeypatch.setattr(command, "_in_terminal", lambda: terminal)
+    assert run(table, "--open").exit_code == 0
+    page = (tmp_path / "runs" / "audit" / "animals.csv" / "index.html").as_uri()
+    assert opened == ([page] if terminal else [])
+
+
+def test_added_noise_is_told_beside_the_estimate():
+    found = finding(injected=0.2).to_json()
+    assert "; 20.0 % were made wrong" in " ".join(" ".join(command.lines(found)).split())
+
+
+def test_long_names_are_cut_in_the_middle():
+    name = "photos/" + "x" * 90 + "/0001.jpg"
+    found = finding(where=lambda row: name).to_json()
+    lines = [line for line in command.lines(found) if line.startswith("photos/")]
+    assert lines
+    assert all("…" in line and "/0001.jpg" in line for line in lines)
+    assert all(len(line) <= 101 for line in lines)
+
+
+def test_it_is_in_the_help_and_names_every_option():
+    shown = run("--help").stdout
+    for option in ("--label", "--column", "--noise", "--loss", "--folds", "--repeats", "--epochs"):
+        assert option in shown
+    for option in ("--output", "--open", "--json", "--size", "--seed", "--device", "--data-dir"):
+        assert option in shown
+    assert "audit" in CliRunner().invoke(app, ["--help"]).stdout
+    assert set(command.CANDIDATES) <= set(lossforge.names())
