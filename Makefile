@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-integrations fast lint demo bench-speed bench-training bench-loading bench-certify docs-catalog results docs-results clean
+.PHONY: help test test-integrations fast lint demo package bench-speed bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ BASE   := $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 2
 # a thread for each worker: threads that compete for cores are many times slower
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
-CODE   := src tests examples benchmarks
+CODE   := src tests examples benchmarks docs/conf.py docs/plots.py
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -44,6 +44,13 @@ bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipelin
 bench-certify: $(VENV)/.bench ## milliseconds of one call of certify (ARGS="--quick")
 	$(BIN)/python benchmarks/certify.py $(ARGS)
 
+bench-audit: $(VENV)/.dev ## does `lossforge audit` find the noise, and a loss for it (ARGS="--seeds 0,1")
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/audit.py $(ARGS)
+
+docs: $(VENV)/.dev ## the documentation site, in build/docs
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs
+	@echo build/docs/index.html
+
 docs-catalog: $(VENV)/.dev ## write docs/catalog.md from the catalogue
 	@mkdir -p docs
 	$(BIN)/python -m lossforge losses --markdown > docs/catalog.md
@@ -55,9 +62,12 @@ results: $(VENV)/.bench ## do every run of docs/results.md again and compare wit
 docs-results: $(VENV)/.bench ## write docs/results.md from the committed runs
 	$(BIN)/python benchmarks/results.py write
 
+package: $(VENV)/.dev ## sdist and wheel in build/dist, and the wheel tried where there is torch alone
+	$(BIN)/python tests/clean_install.py
+
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .venvs build dist runs src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf $(VENV) .venvs build dist runs docs/_plots src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment that exists is used as it is; the stamps say which extra was installed into it.
 $(BIN)/python:
