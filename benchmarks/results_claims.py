@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from results_data import (
     CIFAR,
+    EXTREMES,
     MARK,
     OURS,
     PAGE_MEASURES,
@@ -175,16 +176,15 @@ def losing_sentence(found: Mapping[str, Standing]) -> str:
     return f"{'; '.join(parts)} (last epoch)." if parts else ""
 
 
-def cifar_sentence(archives: Mapping[str, Archive]) -> str:
-    """How they stand on the reduced CIFAR-10, which has fewer losses."""
-    if CIFAR not in archives:
-        return ""
-    results = results_of(archives[CIFAR].records)
+def side_sentence(archive: Archive) -> str:
+    """How they stand on data that do not count in the ranks."""
+    results = results_of(archive.records)
     found = standings(results, "last")
     if not found:
         return ""
     details = "; ".join(detail(one) for one in found.values())
-    return f"On CIFAR-10 at reduced scale ({len(results.columns)} settings, last epoch) {details}."
+    settings = f"{len(results.columns)} settings, last epoch"
+    return f"{archive.header['title']} ({settings}, not in the ranks): {details}."
 
 
 def short(archives: dict[str, Archive]) -> list[str]:
@@ -204,7 +204,7 @@ def short(archives: dict[str, Archive]) -> list[str]:
         intro,
         *claim_sentences(results),
         losing_sentence(standings(results, "last")),
-        cifar_sentence(archives),
+        *(side_sentence(archives[name]) for name in (*EXTREMES, CIFAR) if name in archives),
         _provisional(archives),
     ]
     lines = ["## In short", "", *(f"- {point}" for point in points if point), ""]

@@ -13,9 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 ENDING = ".jsonl.gz"
 MAIN = ("digits", "digits-pairs", "clinc150", "banking77")  # every loss under every noise
 CIFAR, ABLATION, FLATNESS = "cifar10-mini", "ablation", "flatness"
+EXTREMES = ("breast-cancer", "digits-triples")  # the fewest classes and the most
 OURS = ("BEF", "BQF")
 # no search for the defaults of BEF and BQF has seen these
-HELD_OUT_DATA, HELD_OUT_NOISE = ("banking77",), ("asymmetric:0.3", "instance:0.6")
+HELD_OUT_DATA = ("banking77", *EXTREMES)
+HELD_OUT_NOISE = ("asymmetric:0.3", "instance:0.6")
 MARK = "†"
 TEST = "test"
 PAGE_MEASURES: tuple[Measure, ...] = ("last", "selected")

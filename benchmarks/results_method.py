@@ -45,7 +45,7 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
         "Accuracy is on the true labels of the test set, after the last epoch, and after the "
         "epoch that is best on noisy validation labels: training samples kept aside with their "
         "noise. No test label was used to choose an epoch.",
-        "Baselines run with the parameters published for CIFAR-10 where there are 10 classes, "
+        "Baselines run with the parameters published for CIFAR-10 up to 10 classes, "
         "and for CIFAR-100 where there are more: the nearest number of classes. They were found "
         "by their authors on other data. BEF and BQF run with the defaults of this package.",
         "No parameter was tuned for a setting: 0 trials for every loss. But the defaults of BEF "

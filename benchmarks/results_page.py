@@ -10,6 +10,7 @@ from results_claims import short
 from results_data import (
     ABLATION,
     CIFAR,
+    EXTREMES,
     FLATNESS,
     MAIN,
     Archive,
@@ -28,7 +29,8 @@ from lossforge.report.style import style
 PAGE = "results.md"
 IMAGES = "images"
 PATTERN = "results-*.svg"
-GRIDS = (*MAIN, CIFAR, ABLATION, FLATNESS)
+GRIDS = (*MAIN, *EXTREMES, CIFAR, ABLATION, FLATNESS)
+NOT_RANKED = "These settings do not count in the mean ranks above."
 OPENING = [
     "# Results",
     "",
@@ -95,6 +97,8 @@ def _sections(archives: dict[str, Archive], folder: Path) -> tuple[list[str], Fi
         balanced, drawn = balance_section(archives)
         lines, figures = lines + balanced, figures | drawn
     lines += flatness_section(archives) if FLATNESS in archives else []
+    for name in EXTREMES:
+        lines += data_section(archives[name], NOT_RANKED) if name in archives else []
     lines += cifar_section(archives[CIFAR]) if CIFAR in archives else []
     return [*lines, *tuned_section(folder / FILE)], figures
 

@@ -78,10 +78,11 @@ def difference_sheet(results: Results) -> Sheet | None:
     )
 
 
-def data_section(archive: Archive) -> list[str]:
+def data_section(archive: Archive, note: str = "") -> list[str]:
     """Everything on one data set."""
     results = results_of(archive.records)
-    lines = [f"## {archive.name}: {archive.header['title']}", "", *provisional(archive)]
+    lines = [f"## {archive.name}: {archive.header['title']}", "", *([note, ""] if note else [])]
+    lines += provisional(archive)
     lines += accuracy_tables(results)
     sheet = difference_sheet(results)
     return [*lines, *([markdown(sheet), ""] if sheet else [])]

@@ -243,8 +243,16 @@ def test_cifar_is_labelled_and_stands_beside_the_paper(tmp_path):
     assert "**This is not the protocol of the paper.**" in found
     assert "the scales differ" in found
     assert "| CE | 89.1 ± 0.1 (paper 38.8 ± 0.3) |" in found
-    assert "BEF has mean rank 1.0 (place 1 of 4)" in line(text, "- On CIFAR-10 at reduced scale")
+    assert "BEF has mean rank 1.0 (place 1 of 4)" in line(text, "- About cifar10-mini (2 settings")
     assert "on the 2 held-out settings" in sentence(text)  # where CIFAR does not count
+
+
+def test_two_and_a_thousand_classes_do_not_count_in_the_ranks(tmp_path):
+    few = runs(("clean", "symmetric:0.4"), {"BEF": 50.0}, data="breast-cancer", classes=2)
+    text = page(tmp_path, digits=runs(), breast_cancer=few)
+    assert "do not count in the mean ranks" in section(text, "breast-cancer")
+    assert "BEF has mean rank 17.0 (place 17 of 17)" in line(text, "- About breast-cancer")
+    assert "on the 2 held-out settings" in sentence(text)
 
 
 def test_tuned_losses_stand_beside_their_defaults(tmp_path):
@@ -457,8 +465,8 @@ GRIDS = [name for name in presets() if name.startswith("results/")]
 def test_presets_are_those_of_the_nearest_number_of_classes(name):
     """What the page says of the baselines."""
     for part in read_grid(name).parts:
-        ten = part.data in ("digits", "cifar10")
-        assert part.preset in (None, "cifar10" if ten else "cifar100")
+        few = part.data in ("breast-cancer", "digits", "cifar10")
+        assert part.preset in (None, "cifar10" if few else "cifar100")
 
 
 def test_the_small_data_sets_have_the_classes_that_the_preset_is_chosen_by():

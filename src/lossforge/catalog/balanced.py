@@ -24,7 +24,8 @@ class BEF(Named, WeightedSum):
     .. math:: h'(x) = \alpha \exp(\beta (x - \gamma)^2)
 
     Target separation makes it robust, binary reduction keeps it trainable. How the defaults were
-    found, and where they lose, is in docs/defaults.md and docs/results.md.
+    found, and where they lose, is in docs/defaults.md and docs/results.md. With many hundreds of
+    classes they learn slowly: take lam = mu = 0.5 there.
 
     Args:
         alpha: Scale of both parts, negative.
