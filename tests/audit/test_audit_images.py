@@ -59,6 +59,13 @@ def test_a_division_is_respected_and_told(tmp_path):
     assert "the images of train" in found.notes[0]
 
 
+def test_a_training_folder_needs_no_other(tmp_path, monkeypatch):
+    photos(tmp_path / "photos" / "train")
+    monkeypatch.chdir(tmp_path / "photos" / "train")
+    assert len(read_folder(tmp_path / "photos").given) == 60
+    assert read_folder(".").name == "train"
+
+
 def test_a_suspect_can_be_looked_at(tmp_path):
     found = read_folder(photos(tmp_path / "photos"))
     kind, _, content = found.picture(0).partition(",")

@@ -34,7 +34,7 @@ def name(page: Path) -> str:
 
 def tokens(page: Path) -> list[Token]:
     """A page as Markdown sees it."""
-    return MarkdownIt("commonmark").enable("table").parse(page.read_text())
+    return MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def script(page: Path) -> tuple[str, dict[int, str]]:
     What the reader types at a `$` is run, and a TOML block that begins with `# name.toml` is
     written to that file.
     """
-    lines = [""] * (len(page.read_text().splitlines()) + 1)
+    lines = [""] * (len(page.read_text(encoding="utf-8").splitlines()) + 1)
     lines[0] = "from page_run import mark, shell, write"
     shown: dict[int, str] = {}
     last = None
@@ -104,7 +104,9 @@ def script(page: Path) -> tuple[str, dict[int, str]]:
         at = block.line
         if block.skipped:
             continue
-        if block.language == "text" and last is not None:
+        if block.language == "text":
+            if last is None:
+                raise ValueError(f"{name(page)}:{at + 1} shows output of nothing that is run")
             shown[last] = block.code
         elif block.language in ("python", "given"):
             lines[at] = f"mark({at})" if block.language == "python" else ""
@@ -176,7 +178,7 @@ def links(page: Path) -> Iterator[tuple[int, str]]:
 @lru_cache
 def ids(page: Path) -> set[str]:
     """What a link to a part of this page may name: headings as GitHub names them, and HTML ids."""
-    found: set[str] = set(re.findall(r'<a id="([^"]+)"', page.read_text()))
+    found: set[str] = set(re.findall(r'<a id="([^"]+)"', page.read_text(encoding="utf-8")))
     counts: dict[str, int] = {}
     listed = tokens(page)
     for heading, text in pairwise(listed):

@@ -12,7 +12,7 @@ WEIGHT = torch.tensor([1.0, 2.0, 0.5, 3.0], dtype=torch.float64)
 LOSSES = {
     "plain": lossforge.BEF(),
     "weight": lossforge.CE(weight=WEIGHT),
-    "mean": lossforge.CE(reduction="mean"),
+    "sum": lossforge.CE(reduction="sum"),  # which is not used
     "soft": lossforge.BEF(weight=WEIGHT),
 }
 
@@ -46,6 +46,7 @@ def work(rank, size, folder):
     found = {}
     for name, loss in LOSSES.items():
         found[name] = step(name, rows, GlobalMean(loss), DistributedDataParallel)
-        found["local " + name] = step(name, rows, loss, DistributedDataParallel)
+        local = loss.with_policy(reduction="mean")
+        found["local " + name] = step(name, rows, local, DistributedDataParallel)
     torch.save(found, f"{folder}/{rank}.pt")
     distributed.destroy_process_group()

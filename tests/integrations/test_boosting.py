@@ -48,6 +48,22 @@ def test_cross_entropy_of_two_classes_grows_the_trees_of_xgboost():
     np.testing.assert_allclose(probabilities(margins)[:, 1], theirs, atol=1e-3)
 
 
+def test_two_classes_through_every_interface():
+    features, labels = load_breast_cancer(return_X_y=True)
+    robust = objective(lossforge.BEF(), 2)
+    booster = lightgbm.train({**QUIET, "objective": robust}, lightgbm.Dataset(features, labels), 20)
+    trees = xgboost.XGBClassifier(objective=robust, n_estimators=20, n_jobs=1)
+    trees.fit(features, labels)
+    leaves = lightgbm.LGBMClassifier(objective=robust, n_estimators=20, n_jobs=1, verbose=-1)
+    leaves.fit(features, labels)
+    margins = [booster.predict(features), leaves.predict(features, raw_score=True)]
+    margins.append(trees.predict(features, output_margin=True))
+    for scores in margins:
+        probs = probabilities(scores)
+        assert probs.shape == (len(labels), 2)
+        assert (probs.argmax(1) == labels).mean() > 0.95
+
+
 def test_cross_entropy_grows_the_trees_of_lightgbm(iris):
     # LightGBM's own curvature is K/(K-1) p(1-p), ours 2 p(1-p): 3/4 of its steps
     settings = {**QUIET, "num_class": 3, "boost_from_average": False, "min_sum_hessian_in_leaf": 0}

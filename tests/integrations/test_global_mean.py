@@ -20,7 +20,7 @@ def results(tmp_path_factory):
 )
 @pytest.mark.parametrize("name", processes.LOSSES)
 def test_gradient_and_mean_value_are_those_of_one_process(results, name):
-    loss = processes.LOSSES[name]
+    loss = processes.LOSSES[name].with_policy(reduction="mean")
     value, gradient = processes.step(name, slice(None), loss, lambda model: model)
     first, second = (result[name] for result in results)
     assert (first[0] + second[0]) / 2 == pytest.approx(value, rel=1e-12)
@@ -36,7 +36,14 @@ def test_gradient_and_mean_value_are_those_of_one_process(results, name):
 def test_without_processes_it_is_the_mean(name):
     inputs, labels = processes.problem(name)
     logits = inputs[:, : processes.CLASSES]
-    loss = processes.LOSSES[name]
+    loss = processes.LOSSES[name].with_policy(reduction="mean")
+    found = GlobalMean(processes.LOSSES[name])(logits, labels)
+    assert torch.allclose(found, loss(logits, labels))
+
+
+def test_labels_of_one_byte_are_all_counted():
+    logits, labels = torch.randn(2, 200), torch.tensor([156, 3], dtype=torch.uint8)  # -100 is 156
+    loss = processes.LOSSES["plain"]
     assert torch.allclose(GlobalMean(loss)(logits, labels), loss(logits, labels))
 
 
@@ -48,7 +55,7 @@ def test_unbatched_and_half_precision():
     assert torch.allclose(criterion(logits, soft), processes.LOSSES["plain"](logits, soft))
     many = torch.zeros(60_000, 4, dtype=torch.float16)
     labels = torch.zeros(60_000, dtype=torch.long)
-    loss = GlobalMean(processes.LOSSES["mean"])
+    loss = GlobalMean(processes.LOSSES["sum"])
     assert loss(many, labels).item() == pytest.approx(1.3862944, rel=1e-3)
     weighted = GlobalMean(processes.LOSSES["weight"]).to(torch.bfloat16)
     found = weighted(many.to(torch.bfloat16), labels)

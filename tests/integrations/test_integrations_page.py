@@ -24,7 +24,7 @@ import torch
 from frameworks import torchvision_without_operators
 torchvision_without_operators()
 torch.manual_seed(0)
-images, labels = torch.randn(40, 3, 32, 32), torch.arange(40) % 10
+images, labels = torch.randn(100, 3, 32, 32), torch.arange(100) % 10
 """
 # what the reader has
 BEFORE = {
@@ -67,7 +67,7 @@ X, y = images[:, 0].flatten(1)[:, :64].numpy(), labels.numpy()
 X, y = images[:, 0].flatten(1)[:, :8].numpy(), labels.numpy()
 """,
     "segmentation": """
-model, masks = torch.nn.Conv2d(3, 10, 3, padding=1), torch.randint(10, (40, 32, 32))
+model, masks = torch.nn.Conv2d(3, 10, 3, padding=1), torch.randint(10, (100, 32, 32))
 masks[:, :4] = 255
 """,
 }
@@ -75,9 +75,9 @@ AFTER = {
     "huggingface": "assert trainer.state.global_step == 2",
     "lightning": "assert trainer.global_step == 2",
     "timm": "assert all(parameter.grad is not None for parameter in model.parameters())",
-    "fastai": "assert torch.allclose(probs.sum(1), torch.ones(40), atol=1e-5)",
-    "skorch": "assert abs(probs.sum(1) - 1).max() < 1e-5 and probs.shape == (40, 10)",
-    "boosting": "assert abs(probs.sum(1) - 1).max() < 1e-5 and probs.shape == (40, 10)",
+    "fastai": "assert torch.allclose(probs.sum(1), torch.ones(100), atol=1e-5)",
+    "skorch": "assert abs(probs.sum(1) - 1).max() < 1e-5 and probs.shape == (100, 10)",
+    "boosting": "assert abs(probs.sum(1) - 1).max() < 1e-5 and probs.shape == (100, 10)",
     "segmentation": "assert loss > 0 and model.weight.grad.abs().sum() > 0",
 }
 

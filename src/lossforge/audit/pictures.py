@@ -31,7 +31,10 @@ def read_folder(
         size: Height and width that the network sees.
         progress: Called with how many images are read, and how many there are.
     """
-    root = Path(path)
+    root, notes = Path(path), []
+    if (root / "train").is_dir():
+        root = root / "train"
+        notes.append("the images of train alone; the other folders are not looked at")
     try:
         # the division draws on a generator, but both of its parts are put together again
         found = folder(
@@ -40,25 +43,20 @@ def read_folder(
     except (FileNotFoundError, ValueError) as error:
         complaint = str(error).partition("\n")[0].removesuffix("; expected layout:")
         advice = "put the images of each class into a folder of its own"
-        raise type(error)(f"{complaint}; {advice}") from error
-    files, given = _files(found.train)
-    notes = []
-    if (root / "train").is_dir():
-        notes.append(f"the images of train; `lossforge audit {root / 'test'}` does those of test")
-        root = root / "train"
-    else:
-        held, labels = _files(found.tests["test"])
-        names = np.concatenate([files.names, held.names])
-        order = np.argsort(names, kind="stable")
-        files = replace(files, names=names[order])
-        given = torch.cat([given, labels])[torch.from_numpy(order)]
+        raise ValueError(f"{complaint}; {advice}") from error
+    (files, given), (held, labels) = _files(found.train), _files(found.tests["test"])
+    names = np.concatenate([files.names, held.names])
+    order = np.argsort(names, kind="stable")
+    files = replace(files, names=names[order])
+    given = torch.cat([given, labels])[torch.from_numpy(order)]
     notes.append(f"resized to {size} x {size} pixels for the network")
     pixels = _decode(files, progress)
     # shifted but not mirrored: letters and digits have a left and a right
     transform = TensorTransform(IMAGENET_MEAN, IMAGENET_STD, padding=size // 8, mirror=False)
-    dataset = Dataset(root.name, found.classes, Split(pixels, given), {}, transform=transform)
+    name = root.resolve().name
+    dataset = Dataset(name, found.classes, Split(pixels, given), {}, transform=transform)
     return Subject(
-        root.name,
+        name,
         "images",
         dataset,
         where=lambda row: str(files.path(row)),
@@ -80,6 +78,8 @@ def _decode(files: ImageFiles, progress: Callable[[int, int], object] | None) ->
             pixels[rows] = files[rows]
         except ValueError:
             bad = files.unreadable()
+            if not bad:
+                raise
             path, reason = bad[0]
             more = f", and {len(bad) - 1} more files are like it" if len(bad) > 1 else ""
             raise ValueError(f"{path}: {reason}{more}; repair or remove it") from None

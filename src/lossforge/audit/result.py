@@ -96,7 +96,7 @@ class Audit:
                 }
                 for one in noise.confusions
             ],
-            "losses": [_plain(one) for one in self.candidates],
+            "losses": [asdict(one) for one in self.candidates],
             "recommended": asdict(self.recommended),
             "suspects": [asdict(one) for one in self.suspects],
         }
@@ -116,8 +116,3 @@ class Audit:
         """The transition matrix as `lossforge certify --noise FILE` reads it."""
         rows = (",".join(map(repr, row)) for row in self.noise.noise.T.tolist())
         return "\n".join(rows) + "\n"
-
-
-def _plain(one: Candidate) -> dict[str, Any]:
-    fields = ("name", "expression", "code", "status", "reason", "proved_share", "accuracy")
-    return {field: getattr(one, field) for field in fields}

@@ -7,7 +7,7 @@ import torch
 
 from ..data import Dataset, Split
 from ..data.columns import Columns, in_order, read_columns
-from ..data.encode import check_complete, encode
+from ..data.encode import check_complete, encode, numbers
 from ..data.features import featurise
 from ..data.roots import PathLike
 from .subject import Subject
@@ -18,7 +18,6 @@ LABEL_NAMES = (
     *("label", "labels", "given_label", "noisy_label", "class", "target", "category", "intent"),
     *("y", "species", "sentiment", "topic", "tag", "diagnosis", "outcome"),
 )
-_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
 _NO_LABEL = frozenset(("", "n/a", "nan", "null"))  # "none" and "?" may be classes
 _SHOWN = 160  # letters of a text
 
@@ -79,7 +78,7 @@ def read_table(
         table.path.name,
         "table",
         dataset,
-        where=lambda row: table.where(row).removeprefix(f"{table.path.parent}/"),
+        where=lambda row: table.where(row).replace(str(table.path), table.path.name, 1),
         text=text,
         notes=tuple(notes),
     )
@@ -136,10 +135,10 @@ def _roles(
             raise ValueError(f"--column must not be the label column {label!r}")
         values = table[name]
         distinct = len({str(value) for value in values})
-        numeric = all(_is_number(value) for value in values)
+        numeric = numbers(values) is not None
         if not numeric and _is_text(values, distinct):
             texts.append(name)
-        elif columns is None and numeric and _numbers_rows(values):
+        elif columns is None and _numbers_rows(values):
             left_out.append((name, "numbers the rows"))
         elif columns is None and distinct == 1:
             left_out.append((name, "is the same in all rows"))
@@ -182,31 +181,14 @@ def _is_text(values: Sequence[object], distinct: int) -> bool:
 
 def _numbers_rows(values: Sequence[object]) -> bool:
     """Whether each value is one more than the one before."""
-    try:
-        numbers = [float(value) for value in values]  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return len(numbers) > 2 and all(number == numbers[0] + i for i, number in enumerate(numbers))
+    found = numbers(values)
+    return found is not None and len(found) > 2 and bool((found.diff() == 1).all())
 
 
 def _is_missing(value: object) -> bool:
     if value is None or value != value:  # NaN differs from itself
         return True
     return isinstance(value, str) and value.strip().lower() in _NO_LABEL
-
-
-def _is_number(value: object) -> bool:
-    if value is None:
-        return True
-    if isinstance(value, str):
-        if value.strip().lower() in _MISSING:
-            return True
-        try:
-            float(value)
-        except ValueError:
-            return False
-        return True
-    return isinstance(value, int | float)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -18,6 +18,8 @@ from rich.progress import Progress as Bars
 
 from ..audit import CANDIDATES, Audit, Progress, read_subject
 from ..audit import audit as examine
+from ..audit.auditor import EPOCHS, FOLDS, REPEATS
+from ..audit.pictures import SIZE
 from ..report.audit import SHOWN, audit_page
 from .arguments import AsJson
 from .certify import WIDTH, labelled
@@ -60,15 +62,15 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(help="Of the cross-validation.")] = 5,
+    folds: Annotated[int, typer.Option(help="Of the cross-validation.")] = FOLDS,
     repeats: Annotated[
         int, typer.Option(help="Cross-validations to average; more is slower and steadier.")
-    ] = 3,
-    epochs: Annotated[int, typer.Option(help="The most that a network is trained for.")] = 60,
+    ] = REPEATS,
+    epochs: Annotated[int, typer.Option(help="The most that a network is trained for.")] = EPOCHS,
     trials: Annotated[
         bool, typer.Option(help="Train with the losses that are proved, to see how they learn.")
     ] = True,
-    size: Annotated[int, typer.Option(help="Pixels a side of images, for the network.")] = 32,
+    size: Annotated[int, typer.Option(help="Pixels a side of images, for the network.")] = SIZE,
     seed: Annotated[int, typer.Option(help="Of noise, folds, weights and batch order.")] = 0,
     output: Annotated[
         Path | None,

@@ -24,7 +24,7 @@ def encode(names: Sequence[str], train: Columns, *others: Columns) -> list[Tenso
     parts = (train, *others)
     blocks = []
     for name in names:
-        if _numbers(train[name]) is not None:
+        if numbers(train[name]) is not None:
             block = standardise(*(_measured(part, name) for part in parts))
         else:
             block = _one_hot([_categories(part, name) for part in parts], train, name)
@@ -35,13 +35,13 @@ def encode(names: Sequence[str], train: Columns, *others: Columns) -> list[Tenso
 def check_complete(names: Sequence[str], table: Columns) -> None:
     """Raise if a value is missing, with the count over the whole table."""
     for name in names:
-        if _numbers(table[name]) is not None:
+        if numbers(table[name]) is not None:
             _measured(table, name)
         else:
             _categories(table, name)
 
 
-def _numbers(values: Sequence[object]) -> Tensor | None:
+def numbers(values: Sequence[object]) -> Tensor | None:
     """The values as float64, NaN where missing; None if one of them is no number."""
     try:
         fast = np.asarray(values, dtype=np.float64)
@@ -63,7 +63,7 @@ def _number(value: object) -> float | None:
 
 
 def _measured(part: Columns, name: str) -> Tensor:
-    values = _numbers(part[name])
+    values = numbers(part[name])
     if values is None:
         row = next(row for row, value in enumerate(part[name]) if _number(value) is None)
         raise ValueError(

@@ -37,12 +37,15 @@ class Objective:
     what they mean for the built-in objective.
 
     Args:
-        loss: Any loss; its class weights, `ignore_index` and `label_smoothing` count.
+        loss: Any loss; its class weights and `ignore_index` count. Label smoothing is refused: with
+            it the gradient, and with the gradient this curvature, vanishes at the optimum.
         num_class: Number of classes.
     """
 
     def __init__(self, loss: Loss, num_class: int) -> None:
         check_integer("num_class", num_class, 2)
+        if loss.label_smoothing:
+            raise ValueError(f"label_smoothing must be 0 for trees, got {loss.label_smoothing:g}")
         self.num_class = num_class
         self._loss = loss.with_policy(reduction="sum").double()
         self._scale = 1 / _largest_push(self._loss, num_class)
@@ -64,7 +67,7 @@ class Objective:
         if margins.shape[1:] != (self.num_class,) and (margins.dim(), self.num_class) != (1, 2):
             raise ValueError(
                 f"scores must be (n, {self.num_class}), got {tuple(margins.shape)}; "
-                "is num_class the library's, and the library XGBoost 2 or LightGBM 4 or newer?"
+                "is num_class the library's, and the library XGBoost 2.1 or LightGBM 4 or newer?"
             )
         gradient, curvature = self._derivatives(margins, torch.as_tensor(labels).long())
         if sample_weight is not None and len(sample_weight):
@@ -146,7 +149,7 @@ def _largest_push(loss: Loss, num_class: int) -> float:
 
     Looked for where the other classes are even, and where one of them stands for all.
     """
-    plain = loss.with_policy(weight=None, label_smoothing=0.0)
+    plain = loss.with_policy(weight=None, ignore_index=-100)
     steps = torch.linspace(-_REACH, _REACH, 401, dtype=torch.float64)
     even = torch.zeros(401, num_class, dtype=torch.float64)
     alone = torch.full_like(even, -2 * _REACH)

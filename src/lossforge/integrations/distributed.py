@@ -43,19 +43,20 @@ class GlobalMean(nn.Module):
         values: Tensor = self.loss(input, target)
         # a sum over many labels leaves the range of half precision
         wide = torch.promote_types(values.dtype, torch.float32)
-        total, kept = values.sum(dtype=wide), self._kept(input, target).to(wide)
+        total, kept = values.sum(dtype=wide), self._kept(input, target, wide)
         if distributed.is_available() and distributed.is_initialized():
             distributed.all_reduce(kept)
             kept = kept / distributed.get_world_size()
         return total / kept
 
-    def _kept(self, input: Tensor, target: Tensor) -> Tensor:
+    def _kept(self, input: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
         """The weight that a mean divides by, as in cross entropy."""
         if target.is_floating_point():
             rows = input.numel() // input.shape[0 if input.dim() == 1 else 1]
-            return torch.tensor(rows, device=input.device)
-        keep = target != self.loss.ignore_index
+            return torch.tensor(rows, device=input.device, dtype=dtype)
+        labels = target.long()  # an unsigned label compares with -100 as 156
+        keep = labels != self.loss.ignore_index
         if self.loss.weight is None:
-            return keep.sum()
-        weights = self.loss.weight.double()[torch.where(keep, target, 0).long()]
+            return keep.sum(dtype=dtype)
+        weights = self.loss.weight.to(dtype)[torch.where(keep, labels, 0)]
         return torch.where(keep, weights, 0).sum()

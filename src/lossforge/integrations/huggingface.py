@@ -78,7 +78,7 @@ def _compute_loss(
     # a sum over many labels leaves the range of half precision
     wide = torch.promote_types(logits.dtype, torch.float32)
     rows = logits.reshape(-1, classes).to(wide)
-    target = labels.reshape(-1, classes) if soft else labels.reshape(-1)
+    target = labels.reshape(-1, classes) if soft else labels.reshape(-1).long()
     # Trainer moves the model, not the class weights of its loss
     total: Tensor = loss.to(rows)(rows, target.to(rows.device))
     return total / _items(labels, num_items_in_batch, classes if soft else 1).to(total.device)

@@ -20,6 +20,8 @@ class MixupLoss(nn.Module):
         loss = task(*mixup(images, labels))["loss"]
 
     Other targets (class indices, more than two labels, smoothed ones) go to the loss as they are.
+    To tell, the values of the targets are read once a batch, which a GPU waits for and which
+    `torch.compile` breaks its graph at.
     `Mixup` smooths labels by 0.1 unless told otherwise, which gives every class a share of the
     target: robust losses do not need it, set it to 0.
 
@@ -61,4 +63,4 @@ class MixupLoss(nn.Module):
         # with a label to ignore, the loss refuses probabilities
         if not soft or target.shape[1] < 3 or self.loss.ignore_index >= 0:
             return False
-        return bool(((target != 0).sum(1) <= 2).all() and (target >= 0).all())
+        return bool((((target != 0).sum(1) <= 2) & (target >= 0).all(1)).all())
