@@ -7,7 +7,6 @@ import torch
 
 from lossforge import noise
 from lossforge.audit import Subject, audit, read_subject
-from lossforge.audit.subject import without_truth
 from lossforge.data import load
 from lossforge.noise.transition import MNIST_FLIPS
 
@@ -44,7 +43,7 @@ def test_true_labels_and_tests_are_refused():
         Subject("digits", "data set", dataset, where=str)
     with pytest.raises(ValueError, match="neither true labels nor tests"):
         Subject("digits", "data set", replace(dataset, tests={}), where=str)
-    assert without_truth(dataset).train.true is None
+    assert dataset.without_truth().train.true is None
 
 
 def test_named_data_come_without_their_truth():

@@ -37,6 +37,8 @@ FIGURES = {
 RESULTS = (
     "digits",
     "digits-pairs",
+    "digits-triples",
+    "breast-cancer",
     "clinc150",
     "banking77",
     "cifar10-mini",

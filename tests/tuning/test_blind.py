@@ -9,7 +9,7 @@ from tiny_search import NOISE, SETTINGS
 
 from lossforge.benchmark.prepare import prepare_data
 from lossforge.tuning import objective, tune
-from lossforge.tuning.blind import blind, is_blind
+from lossforge.tuning.blind import blind
 from lossforge.tuning.objective import Objective, visible
 from lossforge.tuning.plan import make_plan
 
@@ -101,7 +101,7 @@ def test_an_objective_refuses_what_a_search_may_not_see():
     dataset = prepare_data(spec)
     assert dataset.train.true is not None
     seen = blind(dataset)
-    assert is_blind(seen)
+    assert seen.is_blind
     assert seen.parts().keys() == {"train", "validation"}
     assert torch.equal(seen.train.given, dataset.train.given)
     Objective(spec, [seen])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..benchmark.prepare import prepare_model, samples
+from ..benchmark.prepare import logits_of, prepare_model, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset, subset
@@ -155,13 +155,6 @@ def _fit_until_best(
     return best
 
 
-@torch.no_grad()
 def predict(model: nn.Module, part: Samples, device: str) -> Tensor:
     """(N, K) log-probabilities in float64, on the CPU."""
-    training = model.training
-    model.eval()
-    place = torch.device(device)
-    batches = torch.split(torch.arange(len(part)), 512)
-    logits = torch.cat([model(part.inputs(rows, place)).cpu() for rows in batches])
-    model.train(training)
-    return logits.double().log_softmax(1)
+    return logits_of(model, part, device).double().log_softmax(1)

@@ -1,7 +1,7 @@
 """What is audited: samples with the labels they were given, and a way to name each of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -42,20 +42,13 @@ class Subject:
     injected: float | None = None
 
     def __post_init__(self) -> None:
-        if self.dataset.tests or any(
-            part.true is not None for part in self.dataset.parts().values()
-        ):
+        if not self.dataset.is_blind:
             raise ValueError("dataset must hold neither true labels nor tests")
 
     @property
     def given(self) -> Tensor:
         """(N,) the labels."""
         return self.dataset.train.given
-
-
-def without_truth(dataset: Dataset) -> Dataset:
-    """The training samples with their given labels, and nothing else."""
-    return replace(dataset, train=replace(dataset.train, true=None), tests={}, validation=None)
 
 
 def read_named(
@@ -83,7 +76,7 @@ def read_named(
     return Subject(
         name,
         "data set",
-        without_truth(dataset),
+        dataset.without_truth(),
         where=lambda row: f"{name}, sample {row}",
         notes=tuple(notes),
         injected=injected,

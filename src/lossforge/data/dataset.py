@@ -104,6 +104,16 @@ class Dataset:
         held_out = {} if self.validation is None else {"validation": self.validation}
         return {"train": self.train, **held_out, **self.tests}
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether it holds neither true labels nor tests."""
+        return not self.tests and all(part.true is None for part in self.parts().values())
+
+    def without_truth(self) -> "Dataset":
+        """The samples with their given labels, and nothing else."""
+        held_out = None if self.validation is None else replace(self.validation, true=None)
+        return replace(self, train=replace(self.train, true=None), validation=held_out, tests={})
+
     def with_noise(self, given: Tensor) -> "Dataset":
         """The same data, its training samples given other labels."""
         return replace(self, train=self.train.relabel(given))

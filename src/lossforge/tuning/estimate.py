@@ -4,16 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from ..benchmark.prepare import prepare_model, samples
+from ..benchmark.prepare import logits_of, prepare_model, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset, subset
 from ..noise import estimate_noise
 from ..theory import read_noise
-from ..training import Samples, generator, train
-from .blind import is_blind
+from ..training import generator, train
 
 FOLDS = 4
 EPOCHS = 10  # cross entropy fits noise later
@@ -30,7 +28,7 @@ def estimate(spec: RunSpec, dataset: Dataset, *, device: str = "cpu") -> list[An
     Raises:
         ValueError: If a wrong class is estimated to be the most frequent label of a class.
     """
-    if not is_blind(dataset):
+    if not dataset.is_blind:
         raise ValueError("dataset must hold neither true labels nor tests")
     torch.set_num_threads(spec.threads)
     split = dataset.train
@@ -42,7 +40,8 @@ def estimate(spec: RunSpec, dataset: Dataset, *, device: str = "cpu") -> list[An
         model = prepare_model(spec, dataset)
         seen = samples(dataset, subset(split, outside))
         train(model, parse("CE"), seen, {}, settings, seed=spec.seed, device=device)
-        probs[inside] = _probabilities(model, samples(dataset, subset(split, inside)), device)
+        unseen = samples(dataset, subset(split, inside))
+        probs[inside] = logits_of(model, unseen, device).float().softmax(1)
     found = estimate_noise(probs, split.given)
     try:
         return list(read_noise(found.T, dataset.num_classes).weights.tolist())
@@ -50,11 +49,3 @@ def estimate(spec: RunSpec, dataset: Dataset, *, device: str = "cpu") -> list[An
         raise ValueError(
             f"the noise in these labels cannot be estimated well enough to admit losses: {error}"
         ) from None
-
-
-@torch.no_grad()
-def _probabilities(model: torch.nn.Module, part: Samples, device: str) -> Tensor:
-    model.eval()
-    place = torch.device(device)
-    batches = torch.split(torch.arange(len(part)), 512)
-    return torch.cat([model(part.inputs(rows, place)).float().softmax(1).cpu() for rows in batches])

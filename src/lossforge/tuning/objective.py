@@ -12,7 +12,7 @@ from ..catalog import parse
 from ..data import Dataset
 from ..data.roots import PathLike
 from ..training import State, train
-from .blind import blind, is_blind
+from .blind import blind
 
 LAST = 5  # epochs whose mean is the score: neighbouring epochs differ by luck
 
@@ -32,7 +32,7 @@ class Objective:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if not all(is_blind(one) and one.validation is not None for one in self.datasets):
+        if not all(one.is_blind and one.validation is not None for one in self.datasets):
             raise ValueError("datasets must hold out a part, and neither true labels nor tests")
 
     def __call__(self, expression: str, on_epoch: Callable[[int, float], object]) -> float:
