@@ -6,7 +6,7 @@ Needs `pip install "lossforge[bench]"`. A scene is four of scikit-learn's digits
 pixel's label its digit's; 40 % of the digits in training scenes are labelled as another, and faint
 pixels, which belong to no digit for certain, are ignored (label 255, as in Pascal VOC). Any loss
 does this by itself: `loss(logits (N, C, H, W), masks (N, H, W))`. Prints the share of right pixels
-in scenes of test digits.
+in scenes of test digits; takes about two minutes on one core.
 """
 
 import argparse

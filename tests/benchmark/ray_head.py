@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PORTS = range(20_000, 30_000)  # Ray keeps 10002 to 19999 for its workers
-START = 60.0  # seconds
+START = 120.0  # seconds
 
 
 class Head(NamedTuple):

@@ -17,7 +17,7 @@ from lossforge.benchmark.claim import is_alive
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
 
-PATIENCE = 300.0  # seconds
+PATIENCE = 300.0  # seconds; other tests run beside
 RAY = Path(__file__).with_name("ray_grid.py")
 
 
@@ -34,7 +34,7 @@ def test_tasks_give_the_same_records_though_one_is_killed(drill, undisturbed, tm
             env=environment,
             capture_output=True,
             text=True,
-            timeout=150,
+            timeout=PATIENCE,
         )
     assert done.returncode == 0, done.stderr
     told = json.loads((tmp_path / "told.json").read_text())
@@ -61,7 +61,7 @@ def bench(head: Head, folder: Path, address: str, grid: str = TINY) -> subproces
 def test_a_running_cluster_gives_the_same_records(head, undisturbed, tmp_path, kind):
     address = {"client": head.client, "node": head.node, "auto": "auto"}[kind]
     command = bench(head, tmp_path, address)
-    _, said = command.communicate(timeout=150)
+    _, said = command.communicate(timeout=PATIENCE)
     assert command.returncode == 0, said
     assert records(tmp_path / "store") == undisturbed
     assert {path.name for path in (tmp_path / "store").glob("*/*")} == KEPT
@@ -74,7 +74,9 @@ def test_a_client_is_told_what_failed(head, tmp_path):
         "run_all('ray', Path(sys.argv[1]), [impossible_run()], address=sys.argv[2])"
     )
     words = [sys.executable, "-c", code, str(tmp_path), head.client]
-    done = subprocess.run(words, env=head.environment, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        words, env=head.environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert "1 of 1 runs failed" in done.stderr
     assert "ValueError: unknown data 'nothing'" in done.stderr
 
@@ -104,6 +106,6 @@ def test_a_cluster_that_is_not_there_is_named(head, tmp_path):
     patience = {f"RAY_CLIENT_{which}_CONNECTION_TIMEOUT_S": "1" for which in ("INITIAL", "MAX")}
     hasty = head._replace(environment={**head.environment, **patience})
     command = bench(hasty, tmp_path, away)
-    _, said = command.communicate(timeout=100)
+    _, said = command.communicate(timeout=PATIENCE)
     assert command.returncode == 2, said
     assert f"error: no Ray cluster at {away}: " in said

@@ -179,4 +179,7 @@ def _learning(chosen: Candidate, field: Sequence[Candidate]) -> str:
         return said
     best = max(others, key=lambda one: one.accuracy or 0.0)
     kind = "proved " if chosen.status == "PROVED" else ""
-    return f"{said}; the best other {kind}loss, {best.name}, {100 * (best.accuracy or 0):.1f} %"
+    said += f"; the best other {kind}loss, {best.name}, {100 * (best.accuracy or 0):.1f} %"
+    if (best.accuracy or 0.0) > (chosen.accuracy or 0.0):
+        said += ", within a point, where the order of preference decides"
+    return said

@@ -102,6 +102,7 @@ def audit(
     lossforge audit photos/ --output audit
     lossforge audit digits --noise symmetric:0.4
     """
+    torch.set_num_threads(1)  # networks so small are slower on several cores
     with one_line_errors(), _progress() as show_progress:
         _check_output(output)
         subject = read_subject(
@@ -243,9 +244,7 @@ def _pairs(found: dict[str, Any]) -> list[str]:
     rows = [("true class", "given as", "share", "95 % interval", "about")]
     for one in found["confusions"][:PAIRS]:
         span = f"{_percent(one['low'])} to {_percent(one['high'])}"
-        rows.append(
-            (one["true"], one["given"], _percent(one["rate"]), span, f"{one['rows']:.0f} rows")
-        )
+        rows.append((one["true"], one["given"], _percent(one["rate"]), span, _rows(one["rows"])))
     return _table(rows) if len(rows) > 1 else ["no class is mistaken for another"]
 
 
@@ -274,6 +273,10 @@ def _suspects(found: dict[str, Any]) -> list[str]:
         )
     left = len(suspects) - SUSPECTS
     return [*_table(rows), *([f"and {left:,} more"] if left > 0 else [])]
+
+
+def _rows(count: float) -> str:
+    return f"{count:.0f} {'row' if round(count) == 1 else 'rows'}"
 
 
 def _percent(share: float) -> str:

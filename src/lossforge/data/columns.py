@@ -78,7 +78,8 @@ def read_columns(path: PathLike) -> Columns:
         known = ", ".join((*_DELIMITERS, *_PARQUET))
         raise ValueError(f"a table must be a file of type {known}, got {path}")
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file; a table with one named column per field")
+        advice = "give a .csv, .tsv or .parquet file whose columns have names"
+        raise FileNotFoundError(f"{path}: no such file; {advice}")
     table = _read_parquet(path) if kind in _PARQUET else _read_text(path, _DELIMITERS[kind])
     if not len(table):
         raise ValueError(f"{path} must have at least one row below its header")
