@@ -17,7 +17,7 @@ from lossforge.benchmark.claim import is_alive
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
 
-PATIENCE = 300.0  # seconds; other tests run beside
+PATIENCE = 600.0  # seconds; other tests run beside
 RAY = Path(__file__).with_name("ray_grid.py")
 
 
