@@ -241,10 +241,10 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _pairs(found: dict[str, Any]) -> list[str]:
-    rows = [("true class", "given as", "share", "95 % interval", "about")]
+    rows = [("true class", "given as", "share", "95 % interval", "rows")]
     for one in found["confusions"][:PAIRS]:
         span = f"{_percent(one['low'])} to {_percent(one['high'])}"
-        rows.append((one["true"], one["given"], _percent(one["rate"]), span, _rows(one["rows"])))
+        rows.append((one["true"], one["given"], _percent(one["rate"]), span, f"{one['rows']:.0f}"))
     return _table(rows) if len(rows) > 1 else ["no class is mistaken for another"]
 
 
@@ -273,10 +273,6 @@ def _suspects(found: dict[str, Any]) -> list[str]:
         )
     left = len(suspects) - SUSPECTS
     return [*_table(rows), *([f"and {left:,} more"] if left > 0 else [])]
-
-
-def _rows(count: float) -> str:
-    return f"{count:.0f} {'row' if round(count) == 1 else 'rows'}"
 
 
 def _percent(share: float) -> str:
