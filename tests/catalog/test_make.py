@@ -1,6 +1,7 @@
 """Names, aliases, parameters and text of the catalogue."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import lossforge
 from lossforge import make, parse
-from lossforge.catalog import ENTRIES
+from lossforge.catalog import ENTRIES, find
+from lossforge.errors import SpecError
 from lossforge.loss import WeightedSum
 
 NAMES = lossforge.names()
@@ -232,3 +234,28 @@ def test_two_softmaxes_are_counted() -> None:
     with Count() as count:
         lossforge.CE()(z, t) + lossforge.MAE()(z, t)
     assert count.passes == 2
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if re.search(r"\w[+-]", name)])
+def test_signs_in_a_name_may_have_blanks_around_or_be_left_out(name: str) -> None:
+    blank, bare = re.sub(r"\b([+-])\b", r" \1 ", name), re.sub(r"\b[+-]\b", "", name)
+    for spelling in (blank, bare.replace("+", "Plus"), bare.replace("+", "plus").lower()):
+        assert str(parse(spelling)) == str(make(spelling)) == str(make(name))
+        assert find(spelling).name == name
+
+
+@pytest.mark.parametrize("name", ["NCE-AGCE", "NCE - AGCE", "ce-lc"])
+def test_a_difference_that_resembles_a_name_is_asked_about(name: str) -> None:
+    with pytest.raises(SpecError, match=r"did you mean \w+\+\w+\? A difference has a factor"):
+        parse(name)
+    with pytest.raises(SpecError, match="unknown loss"):
+        make(name)
+
+
+def test_the_difference_itself_can_be_written() -> None:
+    assert str(parse("NCE - 1*AGCE")) == "1*NCE(scale=1) - 1*AGCE(a=0.6, q=0.6)"
+
+
+def test_a_wrong_keyword_is_answered_with_the_right_ones() -> None:
+    with pytest.raises(SpecError, match=r"^BEF: .*'lamda'; it takes alpha, .*lam, mu, .*weight"):
+        parse("BEF(lamda=0.5)")

@@ -8,7 +8,8 @@ from laws import assert_close
 
 import lossforge
 from lossforge import CE, NCE, BackwardCorrection, ForwardCorrection, LogitClip, Sharpened, base
-from lossforge.catalog.parse import _BASES, _CONSTRUCTIONS, _key
+from lossforge.catalog.lookup import identifier
+from lossforge.catalog.parse import _BASES, _CONSTRUCTIONS
 
 ZERO_COLUMN = torch.tensor([[0.9, 0.0, 0.1], [0.5, 0.0, 0.5], [0.1, 0.0, 0.9]])
 
@@ -79,7 +80,9 @@ def test_backward_correction_follows_the_module() -> None:
 
 
 def test_only_the_logit_clip_shares_its_name_with_a_construction() -> None:
-    shared = {_key(name) for name in lossforge.names()} & (_BASES.keys() | _CONSTRUCTIONS.keys())
+    shared = {identifier(name) for name in lossforge.names()} & (
+        _BASES.keys() | _CONSTRUCTIONS.keys()
+    )
     assert not shared
 
 

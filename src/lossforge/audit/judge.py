@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from ..catalog import describe, find, parse
+from ..catalog import find, parse
 from ..errors import SpecError
 from ..theory import certify
 from .estimate import Estimated
@@ -72,11 +72,7 @@ def check_candidates(names: Sequence[str]) -> None:
     if not names or len(set(names)) < len(names):
         raise ValueError(f"losses must be one or more, each once, got {', '.join(names) or 'none'}")
     for name in names:
-        try:
-            parse(name)
-        except SpecError:
-            describe.references(name)  # says it shorter, if it is one name
-            raise
+        parse(name)
 
 
 def judge(names: Sequence[str], found: Estimated) -> list[Candidate]:

@@ -18,8 +18,9 @@ from .classwise import (
 )
 from .entries import ENTRIES
 from .entry import Entry
-from .make import find, make, names
-from .parse import Parser
+from .lookup import find
+from .make import make, names
+from .parse import parse
 from .pointwise import (
     AEL,
     AGCE,
@@ -41,10 +42,6 @@ from .pointwise import (
 from .presets import PRESETS, select, settings
 from .references import REFERENCES
 from .sums import SRSchedule
-
-parse = Parser(
-    {name: entry.make for entry in ENTRIES.values() for name in (entry.name, *entry.aliases)}
-)
 
 CLASSES = (
     *(AEL, AGCE, AMSE, ANorm, AUL, BEF, BQF, CE, FL, GCE, GJS, JS, LDR, MAE, MSE, NCE, NFL, NGCE),

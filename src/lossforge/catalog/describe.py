@@ -1,16 +1,15 @@
 """The catalogue in words: a table, one loss in full, an expression's members, citations."""
 
 import ast
-import difflib
 import inspect
 import re
 from typing import Any
 
-from ..errors import SpecError
-from ..loss import Loss
-from . import ENTRIES, find, parse
+from .entries import ENTRIES
 from .entry import Entry
 from .layout import columns, field, filled
+from .lookup import BY_IDENTIFIER, identifier, look_up
+from .parse import parse
 from .presets import PRESETS, settings
 from .references import CONSTRUCTION_REFERENCES, REFERENCES, Reference
 from .setting import Setting
@@ -57,7 +56,7 @@ def detail(text: str, width: int = 100) -> str:
         text: A name or alias, in any case, or an expression such as "0.5*GCE(q=0.7) + 0.5*MAE".
         width: Columns to wrap to.
     """
-    entry = _named(text)
+    entry = look_up(text)
     return _expression(text, width) if entry is None else _entry(entry, width)
 
 
@@ -74,27 +73,27 @@ def references(text: str | None = None) -> list[Reference]:
     """The papers behind a loss, an expression's members or the catalogue, without repeats."""
     if text is None:
         keys = [entry.reference for entry in ENTRIES.values()]
-    elif (entry := _named(text)) is not None:
+    elif (entry := look_up(text)) is not None:
         keys = [entry.reference]
     else:
-        _parsed(text)
+        parse(text)
         keys = [reference for _, reference in members(text)]
     return [REFERENCES[key] for key in dict.fromkeys(keys)]
 
 
 def members(text: str) -> list[tuple[Entry | str, str]]:
     """Entries and constructions that an expression names, each with its reference's key."""
-    by_key = _by_key()
     found: dict[str, tuple[Entry | str, str]] = {}
     tree = ast.walk(ast.parse(text.strip(), mode="eval"))
     names = [node for node in tree if isinstance(node, ast.Name)]
     for node in sorted(names, key=lambda name: (name.lineno, name.col_offset)):
-        key = _key(node.id)
+        key = identifier(node.id)
         if key in _CONSTRUCTIONS:
             name = _CONSTRUCTIONS[key]
             found.setdefault(name, (name, CONSTRUCTION_REFERENCES[name]))
-        elif key in by_key:
-            found.setdefault(by_key[key].name, (by_key[key], by_key[key].reference))
+        elif key in BY_IDENTIFIER:
+            entry = BY_IDENTIFIER[key]
+            found.setdefault(entry.name, (entry, entry.reference))
     return list(found.values())
 
 
@@ -140,45 +139,6 @@ def setting_text(setting: Setting) -> str:
 def noise_text(setting: Setting) -> str:
     """The noise of a setting in words; "any" is any that no other setting of the preset names."""
     return (setting.noise or "any").replace(":<", " below ").replace(":>=", " from ")
-
-
-def _named(text: str) -> Entry | None:
-    try:
-        return find(text)
-    except SpecError:
-        return _by_key().get(_key(text)) if text.strip().isidentifier() else None
-
-
-def _by_key() -> dict[str, Entry]:
-    """Entries by the spellings that are Python names, such as nce_rce for NCE+RCE."""
-    by_key: dict[str, Entry] = {}
-    for entry in ENTRIES.values():
-        for name in (*_spellings(entry), entry.make.__name__):
-            by_key.setdefault(_key(name), entry)
-    return by_key
-
-
-def _parsed(text: str) -> Loss:
-    """The loss of an expression; an unknown single name is answered with near matches."""
-    if re.search(r"[(*/\s]", text.strip()):
-        return parse(text)
-    known = {name.lower(): name for entry in ENTRIES.values() for name in _spellings(entry)}
-    near = difflib.get_close_matches(text.strip().lower(), known, 4, 0.5)
-    hint = f"did you mean {', '.join(known[one] for one in near)}? " if near else ""
-    try:
-        return parse(text)
-    except SpecError:
-        raise SpecError(
-            f"unknown loss {text!r}; {hint}`lossforge losses` lists all {len(ENTRIES)}"
-        ) from None
-
-
-def _spellings(entry: Entry) -> tuple[str, ...]:
-    return (entry.name, *entry.aliases)
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _value(value: object) -> str:
@@ -250,7 +210,7 @@ def _example(noise: str) -> str:
 
 
 def _expression(text: str, width: int) -> str:
-    lines = [text.strip(), field("parsed", str(_parsed(text)), width)]
+    lines = [text.strip(), field("parsed", str(parse(text)), width)]
     for member, key in members(text):
         short = REFERENCES[key].short
         if isinstance(member, str):

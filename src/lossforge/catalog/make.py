@@ -1,35 +1,18 @@
 """Losses by name."""
 
-import difflib
 import inspect
 from typing import Any
 
-from ..errors import SpecError, check_number
+from ..errors import check_number
 from ..loss import Loss, Policy
 from .entries import ENTRIES
-from .entry import Entry
+from .lookup import find
 from .presets import select
-
-_BY_KEY = {
-    name.lower(): entry for entry in ENTRIES.values() for name in (entry.name, *entry.aliases)
-}
 
 
 def names() -> tuple[str, ...]:
     """The names of all losses in the catalogue."""
     return tuple(ENTRIES)
-
-
-def find(name: str) -> Entry:
-    """The entry of a name or an alias, in any case."""
-    if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {name!r}")
-    entry = _BY_KEY.get(name.strip().lower())
-    if entry is None:
-        near = difflib.get_close_matches(name.lower(), _BY_KEY, 3)
-        hint = f" (did you mean {', '.join(near)}?)" if near else ""
-        raise SpecError(f"unknown loss {name!r}{hint}; known are {', '.join(ENTRIES)}")
-    return entry
 
 
 def make(name: str, preset: str | None = None, noise: str | None = None, **parameters: Any) -> Loss:

@@ -12,9 +12,7 @@ import typer
 from rich.console import Console
 from torch import Tensor
 
-from ..catalog import describe, parse
 from ..errors import SpecError, check_integer, extra
-from ..loss import Loss
 from ..noise import asymmetric, pair, symmetric
 from ..theory import read_noise as check_rows
 
@@ -46,15 +44,6 @@ class Noise(NamedTuple):
         counted = self.text.startswith(("symmetric:", "pair:"))
         more = f" --classes {self.num_classes}" if counted else ""
         return f"--noise {shlex.quote(self.text)}{more}"
-
-
-def read_loss(text: str) -> Loss:
-    """The loss of a name or an expression; an unknown name is answered with near ones."""
-    try:
-        return parse(text)
-    except SpecError:
-        describe.references(text)  # says it shorter, if it is one name
-        raise
 
 
 def read_noise(text: str, num_classes: int | None = None) -> Noise:

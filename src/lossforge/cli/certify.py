@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from .. import theory
+from ..catalog import parse
 from ..theory import CLAIMS, Claim, Verdict
-from .arguments import FORMS, AsJson, Classes, LossText, Noise, read_loss, read_noise, waiting
+from .arguments import FORMS, AsJson, Classes, LossText, Noise, read_noise, waiting
 from .options import one_line_errors
 
 WIDTH, INDENT = 100, 10
@@ -72,7 +73,7 @@ def certify(
     lossforge certify BQF --noise estimated.csv      # row y: labels that class y is given
     """
     with one_line_errors():
-        criterion, labels = read_loss(loss), read_noise(noise, classes)
+        criterion, labels = parse(loss), read_noise(noise, classes)
         best = None
         with waiting(f"certifying {loss}"):
             verdict = theory.certify(criterion, labels.weights, claim=claim, cells=cells)

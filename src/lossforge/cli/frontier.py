@@ -11,10 +11,11 @@ import typer
 from torch import Tensor
 
 from .. import theory
+from ..catalog import parse
 from ..errors import check_integer
 from ..report.frontier import check_picture, frontiers, write_picture
 from ..theory import CLAIMS, Claim, Frontier
-from .arguments import AsJson, read_loss, read_matrix, waiting
+from .arguments import AsJson, read_matrix, waiting
 from .options import one_line_errors
 
 POINTS = 19  # of a line in the plot
@@ -57,7 +58,7 @@ def frontier(
     """
     with one_line_errors():
         check_integer("--classes", classes, 2)
-        criteria = {text: read_loss(text) for text in losses}
+        criteria = {text: parse(text) for text in losses}
         ways: dict[str, Any] = {"symmetric": "symmetric", "pair": "pair"}
         if direction is not None:
             ways["given"] = read_matrix(direction)
