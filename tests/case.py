@@ -1,5 +1,6 @@
 """What a test case is: a loss, its naive formula and what it claims."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,18 +46,22 @@ class Reduced:
 
     base: naive.Base
     coefficient: float = 1.0
+    rivals: float = math.inf
+
+    def _factor(self, z: Tensor) -> float:
+        return self.coefficient * max(1, (len(z) - 1) / self.rivals)
 
     def value(self, z: Tensor, t: int) -> Tensor:
-        return self.coefficient * naive.binary_reduction(self.base, naive.softmax(z), t)
+        return self._factor(z) * naive.binary_reduction(self.base, naive.softmax(z), t)
 
     def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
-        return self.coefficient * naive.binary_reduction(self.base, u, t, xi)
+        return self._factor(u) * naive.binary_reduction(self.base, u, t, xi)
 
     def of_margins(self, z: Tensor, t: int) -> Tensor:
-        return self.coefficient * naive.binary_reduction_of_logits(self.base, z, t)
+        return self._factor(z) * naive.binary_reduction_of_logits(self.base, z, t)
 
     def gradient(self, z: Tensor, t: int) -> Tensor:
-        return self.coefficient * naive.binary_reduction_gradient(self.base, z, t)
+        return self._factor(z) * naive.binary_reduction_gradient(self.base, z, t)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,10 @@ CORE = [
     Case(
         "BEF",
         BEF,
-        (Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.9), Reduced(BEF_BASE, coefficient=0.1)),
+        (
+            Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.9),
+            Reduced(BEF_BASE, coefficient=0.1, rivals=149),
+        ),
         symmetric=True,
         bounded=True,
         scale=8.0,
@@ -64,7 +67,10 @@ CORE = [
     Case(
         "BQF",
         BQF,
-        (Separated(BQF_BASE, tau=1, a=0.2, coefficient=0.9), Reduced(BQF_BASE, coefficient=0.1)),
+        (
+            Separated(BQF_BASE, tau=1, a=0.2, coefficient=0.9),
+            Reduced(BQF_BASE, coefficient=0.1, rivals=149),
+        ),
         symmetric=True,
         bounded=True,
         scale=8.0,
@@ -125,6 +131,14 @@ CORE = [
         (Separated(naive.log(), tau=1, nontarget=naive.linear()),),
         symmetric=False,
         bounded=False,
+    ),
+    Case(
+        "BR-f1-rivals2",
+        lambda: BinaryReduction(base.Exponential(**F1), rivals=2),
+        (Reduced(N1, rivals=2),),
+        symmetric=True,
+        bounded=True,
+        scale=8.0,
     ),
     _br("BR-f1", _exponential(**F1), N1, symmetric=True, scale=2.0),
     _br(

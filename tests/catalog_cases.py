@@ -115,7 +115,8 @@ def bef(u: Tensor, t: int) -> Tensor:
     """BEF at its defaults, of probabilities."""
     h = naive.exponential(-8, -1, 0.5)
     separated = naive.target_separation(h, u, t, max(1 / (len(u) - 1), 0.2))
-    return 0.9 * separated + 0.1 * naive.binary_reduction(h, u, t)
+    mu = 0.1 * max(1, (len(u) - 1) / 149)
+    return 0.9 * separated + mu * naive.binary_reduction(h, u, t)
 
 
 def amse_floor(a: float, beta: float = 1.0) -> Callable[[int], float]:

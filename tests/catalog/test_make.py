@@ -259,3 +259,15 @@ def test_the_difference_itself_can_be_written() -> None:
 def test_a_wrong_keyword_is_answered_with_the_right_ones() -> None:
     with pytest.raises(SpecError, match=r"^BEF: .*'lamda'; it takes alpha, .*lam, mu, .*weight"):
         parse("BEF(lamda=0.5)")
+
+
+@pytest.mark.parametrize("name", ["BEF", "BQF"])
+@pytest.mark.parametrize(
+    ("classes", "mu"), [(2, 0.1), (150, 0.1), (299, 0.2), (1000, 0.1 * 999 / 149)]
+)
+def test_the_default_balance_follows_many_classes_and_a_given_one_does_not(name, classes, mu):
+    logits, target = torch.randn(7, classes), torch.randint(classes, (7,))
+    assert_close(make(name)(logits, target), make(name, mu=mu)(logits, target))
+    separated = make(name, mu=0.0)(logits, target)
+    reduced = make(name, lam=0.0, mu=1.0)(logits, target)
+    assert_close(make(name, mu=0.3)(logits, target), separated + 0.3 * reduced)

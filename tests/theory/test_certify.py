@@ -8,8 +8,10 @@ import torch
 
 import lossforge
 from lossforge import BEF, BQF, BinaryReduction, TargetSeparation, base
+from lossforge.catalog.balanced import default_mu
 from lossforge.noise import pair, symmetric
 from lossforge.theory import certify, certify_instances, is_symmetric, ratios
+from lossforge.theory.form import take_apart
 
 
 def row(ratio, classes=3):
@@ -234,3 +236,16 @@ def test_the_sum_over_rivals_is_proved_where_a_single_transfer_hurts():
     assert certify(loss, weights, claim="transfers").status == "REFUTED"
     verdict = certify(loss, weights)
     assert (verdict.status, verdict.level) == ("PROVED", "logits")
+
+
+@pytest.mark.parametrize("name", ["BEF", "BQF"])
+@pytest.mark.parametrize("classes", [150, 1000])
+def test_a_default_balance_is_judged_as_the_number_it_stands_for(name, classes):
+    """Beyond 150 classes it is not 0.1."""
+    forms = [
+        take_apart(lossforge.make(name, **given), classes)
+        for given in ({}, {"mu": default_mu(classes)}, {"mu": 0.1})
+    ]
+    assert forms[0].reduction == forms[1].reduction
+    assert (forms[0].reduction == forms[2].reduction) is (classes == 150)
+    assert certify(lossforge.make(name), symmetric(classes, 0.4)).status == "PROVED"

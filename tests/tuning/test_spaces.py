@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import lossforge
 from lossforge.catalog import find
-from lossforge.catalog.balanced import default_tau
+from lossforge.catalog.balanced import default_mu, default_tau
 from lossforge.catalog.presets import PRESETS
 from lossforge.catalog.presets import settings as published
 from lossforge.errors import SpecError
@@ -65,6 +65,8 @@ def test_published_settings_are_points_of_the_space(name, num_classes):
         again = {**parameters, **wide.make(point, num_classes)}
         if parameters.get("tau", 0) is None:  # what follows the number of classes
             parameters["tau"] = default_tau(num_classes)
+        if parameters.get("mu", 0) is None:
+            parameters["mu"] = default_mu(num_classes)
         assert str(lossforge.make(name, **again)) == str(lossforge.make(name, **parameters))
 
 

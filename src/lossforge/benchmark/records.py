@@ -33,7 +33,9 @@ def read_records(store: Path) -> list[Record]:
     if store.is_file():
         return unpack(store)[1]
     if not store.is_dir():
-        raise FileNotFoundError(f"there is no folder {store}; `lossforge bench --help` makes one")
+        raise FileNotFoundError(
+            f"there is no folder {store}; `lossforge bench GRID --store {store}` would make it"
+        )
     places: dict[str, int] = {}
     for grid in read_grids(store):
         for run in grid.runs:

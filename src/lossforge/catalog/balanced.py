@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..constructions import BinaryReduction, TargetSeparation
+from ..constructions import MANY_RIVALS, BinaryReduction, TargetSeparation, multiple_of_mean
 from ..errors import check_number
 from ..loss import Loss, Policy, WeightedSum
 from .named import Named
@@ -17,6 +17,9 @@ a = 1/(K - 1) these are the classes above 1/K, too many of 150 under noise betwe
 with 0.2 those above 1/6, whatever K. So the true class must be right for one label in six.
 """
 
+BALANCE = 0.1
+"""The coefficient mu of BR, unless it is given; with more than 150 classes it grows like K."""
+
 
 class BEF(Named, WeightedSum):
     r"""Balanced Exponential Function: :math:`\lambda` TS + :math:`\mu` BR of f1.
@@ -24,8 +27,7 @@ class BEF(Named, WeightedSum):
     .. math:: h'(x) = \alpha \exp(\beta (x - \gamma)^2)
 
     Target separation makes it robust, binary reduction keeps it trainable. How the defaults were
-    found, and where they lose, is in docs/defaults.md and docs/results.md. With many hundreds of
-    classes they learn slowly: take lam = mu = 0.5 there.
+    found, and where they lose, is in docs/defaults.md and docs/results.md.
 
     Args:
         alpha: Scale of both parts, negative.
@@ -34,7 +36,8 @@ class BEF(Named, WeightedSum):
         tau: Separation strength, 0 or more; 1 makes TS symmetric. By default 1 or, if that is more,
             `SEPARATION` times K - 1: see there.
         lam: Coefficient of TS, 0 or more.
-        mu: Coefficient of BR, 0 or more.
+        mu: Coefficient of BR, 0 or more. By default 0.1 and, with more than 150 classes, as much
+            more as `MANY_RIVALS` asks for: 0.67 for 1,000.
         br_beta: Curvature in BR; `beta` if None.
         br_gamma: Centre in BR; 0.5 makes BR symmetric.
 
@@ -50,18 +53,18 @@ class BEF(Named, WeightedSum):
         gamma: float = 0.5,
         tau: float | None = None,
         lam: float = 0.9,
-        mu: float = 0.1,
+        mu: float | None = None,
         br_beta: float | None = None,
         br_gamma: float = 0.5,
         **policy: Unpack[Policy],
     ) -> None:
         br_beta = beta if br_beta is None else br_beta
-        separated = _separated(Exponential(alpha, beta, gamma), tau)
-        paired = BinaryReduction(Exponential(alpha, br_beta, br_gamma))
-        super().__init__(_balance(lam, separated, mu, paired), **policy)
+        bases = Exponential(alpha, beta, gamma), Exponential(alpha, br_beta, br_gamma)
+        super().__init__(_balance(*bases, tau, lam, mu), **policy)
         self.settings = {"alpha": alpha, "beta": beta, "gamma": gamma}
         self.settings |= {} if tau is None else {"tau": tau}
-        self.settings |= {"lam": lam, "mu": mu, "br_beta": br_beta, "br_gamma": br_gamma}
+        self.settings |= {"lam": lam} | ({} if mu is None else {"mu": mu})
+        self.settings |= {"br_beta": br_beta, "br_gamma": br_gamma}
 
 
 class BQF(Named, WeightedSum):
@@ -75,7 +78,7 @@ class BQF(Named, WeightedSum):
         gamma: Centre of f2 in TS, in [0, 1].
         tau: Separation strength, as of `BEF`.
         lam: Coefficient of TS, 0 or more.
-        mu: Coefficient of BR, 0 or more.
+        mu: Coefficient of BR, as of `BEF`.
         br_beta: Derivative at `br_gamma` in BR; `beta` if None.
         br_gamma: Centre in BR; 0.5 makes BR symmetric.
 
@@ -91,24 +94,18 @@ class BQF(Named, WeightedSum):
         gamma: float = 0.5,
         tau: float | None = None,
         lam: float = 0.9,
-        mu: float = 0.1,
+        mu: float | None = None,
         br_beta: float | None = None,
         br_gamma: float = 0.5,
         **policy: Unpack[Policy],
     ) -> None:
         br_beta = beta if br_beta is None else br_beta
-        separated = _separated(Quadratic(alpha, beta, gamma), tau)
-        paired = BinaryReduction(Quadratic(alpha, br_beta, br_gamma))
-        super().__init__(_balance(lam, separated, mu, paired), **policy)
+        bases = Quadratic(alpha, beta, gamma), Quadratic(alpha, br_beta, br_gamma)
+        super().__init__(_balance(*bases, tau, lam, mu), **policy)
         self.settings = {"alpha": alpha, "beta": beta, "gamma": gamma}
         self.settings |= {} if tau is None else {"tau": tau}
-        self.settings |= {"lam": lam, "mu": mu, "br_beta": br_beta, "br_gamma": br_gamma}
-
-
-def _separated(base: BaseFunction, tau: float | None) -> TargetSeparation:
-    if tau is None:
-        return TargetSeparation(base, tau=1.0, a=SEPARATION)
-    return TargetSeparation(base, tau=tau)
+        self.settings |= {"lam": lam} | ({} if mu is None else {"mu": mu})
+        self.settings |= {"br_beta": br_beta, "br_gamma": br_gamma}
 
 
 def default_tau(num_classes: int) -> float:
@@ -116,7 +113,20 @@ def default_tau(num_classes: int) -> float:
     return max(1.0, SEPARATION * (num_classes - 1))
 
 
-def _balance(lam: float, separated: Loss, mu: float, paired: Loss) -> list[tuple[float, Loss]]:
-    check_number("lam", lam, "0 or more", lambda v: v >= 0)
-    check_number("mu", mu, "0 or more", lambda v: v >= 0)
+def default_mu(num_classes: int) -> float:
+    """The coefficient of BR in BEF and BQF where none is given."""
+    return BALANCE * multiple_of_mean(num_classes)
+
+
+def _balance(
+    base: BaseFunction, pair_base: BaseFunction, tau: float | None, lam: float, mu: float | None
+) -> list[tuple[float, Loss]]:
+    """lam TS + mu BR; tau and mu follow the number of classes unless they are given."""
+    separated = TargetSeparation(
+        base, tau=1.0 if tau is None else tau, a=SEPARATION if tau is None else None
+    )
+    paired = BinaryReduction(pair_base, rivals=MANY_RIVALS if mu is None else None)
+    mu = BALANCE if mu is None else mu
+    for name, coefficient in (("lam", lam), ("mu", mu)):
+        check_number(name, coefficient, "0 or more", lambda v: v >= 0)
     return [(lam, separated), (mu, paired)]

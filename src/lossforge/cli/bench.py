@@ -129,13 +129,15 @@ def _progress(
 
         def show(found: Mapping[str, str]) -> None:
             counts = Counter(found.values())
-            left = estimate(store, runs, workers)
-            rest = f"{counts['running']} running" + ("" if left is None else f", about {left} left")
+            left = estimate(store, runs, workers) if counts["finished"] < len(runs) else None
+            running = [f"{counts['running']} running"] if counts["running"] else []
+            rest = ", ".join(running if left is None else [*running, f"about {left} left"])
             bar.update(task, completed=counts["finished"], rest=rest)
             tenth = 10 * counts["finished"] // len(runs)
             if not console.is_terminal and tenth > told[0]:
                 told[0] = tenth
-                typer.echo(f"{name}: {counts['finished']} of {len(runs)} runs, {rest}", err=True)
+                done = f"{name}: {counts['finished']} of {len(runs)} runs"
+                typer.echo(", ".join([done, *filter(None, [rest])]), err=True)
 
         yield show
 

@@ -40,5 +40,8 @@ def one_line_errors() -> Iterator[None]:
         # whoever read our output has enough of it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, TypeError, ValueError, ImportError, RuntimeError) as error:
-        typer.echo(f"error: {error}", err=True)
+        said = str(error)
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            said = f"{error.filename}: {error.strerror}"
+        typer.echo(f"error: {said}", err=True)
         raise typer.Exit(2) from None

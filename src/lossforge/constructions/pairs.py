@@ -7,10 +7,24 @@ import torch
 from torch import Tensor
 
 from ..base import BaseFunction, Margin, format_arguments
-from ..errors import check_number
+from ..errors import check_integer, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks
 from .target import check_base
+
+MANY_RIVALS = 149
+"""The number of rivals from which on a mean over them learns too slowly beside target separation.
+
+Where the target leads all others by a margin m, the gradient of mu BR is about mu exp(-m) and that
+of lam TS about lam exp(m) / K: on the way from the first to the second it falls to
+(lam mu / K)^(1/2). With mu growing like K, that is, with a divisor that does not, it stays the
+same. Up to 150 classes the plain mean was good enough (docs/defaults.md).
+"""
+
+
+def multiple_of_mean(num_classes: int, rivals: int = MANY_RIVALS) -> float:
+    """What a sum over all rivals, divided by no more than `rivals`, is in units of their mean."""
+    return max(1.0, (num_classes - 1) / rivals)
 
 
 class BinaryReduction(ProbabilityLoss):
@@ -32,20 +46,30 @@ class BinaryReduction(ProbabilityLoss):
         base: The base function h of the pair's probability.
         xi: The pair's loss where both probabilities are exactly 0, which only `from_probs` can
             meet; h(1/2), the value at equal logits, if None.
+        rivals: The most that the sum over the rivals is divided by, 1 or more. The plain mean, by
+            their number K - 1, if None.
 
     References:
         Definition 4.2 of the paper the project implements.
     """
 
     def __init__(
-        self, base: BaseFunction, *, xi: float | None = None, **policy: Unpack[Policy]
+        self,
+        base: BaseFunction,
+        *,
+        xi: float | None = None,
+        rivals: int | None = None,
+        **policy: Unpack[Policy],
     ) -> None:
         super().__init__(**policy)
         check_base("base", base)
         if xi is not None:
             check_number("xi", xi)
+        if rivals is not None:
+            check_integer("rivals", rivals, 1)
         self.base = base
         self.xi = xi
+        self.rivals = rivals
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         own, others, share = scores.rivals_of(target)
@@ -53,7 +77,11 @@ class BinaryReduction(ProbabilityLoss):
         total: Tensor = _PairSum.apply(torch.where(absent, 0.0, own), others, self.base)  # type: ignore[no-untyped-call]
         if scores.normalised:
             total = torch.where(absent, self._from_nothing(others), total)
-        return total * share
+        return total * (share if self.rivals is None else share.clamp(min=1 / self.rivals))
+
+    def factor(self, num_classes: int) -> float:
+        """Its value in units of the plain mean."""
+        return 1.0 if self.rivals is None else multiple_of_mean(num_classes, self.rivals)
 
     def _from_nothing(self, others: Tensor) -> Tensor:
         """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""
@@ -63,8 +91,9 @@ class BinaryReduction(ProbabilityLoss):
         return winners * float(self.base.h(0.0)) + ties * xi
 
     def __str__(self) -> str:
-        xi = "" if self.xi is None else f", {format_arguments({'xi': self.xi})}"
-        return f"BR({self.base}{xi})"
+        given = {"xi": self.xi, "rivals": self.rivals}
+        named = {name: value for name, value in given.items() if value is not None}
+        return f"BR({', '.join([str(self.base), *filter(None, [format_arguments(named)])])})"
 
 
 class _PairSum(torch.autograd.Function):

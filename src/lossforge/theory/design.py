@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..constructions import BinaryReduction, TargetSeparation
+from ..constructions import BinaryReduction, TargetSeparation, multiple_of_mean
 from ..errors import check_integer, check_number
 from ..loss import WeightedSum
 from .certify import certify
@@ -93,7 +93,7 @@ def design(
     *,
     scale: float = 8.0,
     lam: float = 0.9,
-    mu: float = 0.1,
+    mu: float | None = None,
 ) -> Design:
     """The admissible losses of a family for a noise, and a recommended one.
 
@@ -105,7 +105,7 @@ def design(
         family: "exponential" for f1, a BEF; "quadratic" for f2, a BQF.
         scale: Largest density of both parts.
         lam: Coefficient of target separation.
-        mu: Coefficient of binary reduction.
+        mu: Coefficient of binary reduction; that of BEF and BQF if None.
 
     Example:
         >>> from lossforge.noise import pair
@@ -115,6 +115,8 @@ def design(
     """
     check_integer("num_classes", num_classes, 2)
     _check_family(family)
+    if mu is None:
+        mu = float(f"{0.1 * multiple_of_mean(num_classes):.4g}")
     for name, number in (("scale", scale), ("lam", lam), ("mu", mu)):
         check_number(name, number, "positive", lambda v: v > 0)
     interval, tilt = None, 0.0

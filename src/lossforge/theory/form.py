@@ -111,7 +111,7 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
             if a > 0:
                 others.append((scale * factor * a, nontarget))
         elif scale > 0 and isinstance(member, BinaryReduction) and _is_reduction(member):
-            pairs.append((scale, member.base))
+            pairs.append((scale * member.factor(num_classes), member.base))
         elif scale > 0 and _is_normalised(member):
             normalised.append(member)
         else:

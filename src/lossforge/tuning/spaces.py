@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..catalog import find
-from ..catalog.balanced import default_tau
+from ..catalog.balanced import default_mu, default_tau
 from ..errors import SpecError
 from ..noise import symmetric
 from .ranges import Range, log, uniform, whole
@@ -73,7 +73,9 @@ def space(name: str, num_classes: int) -> Space:
     """
     found = SPACES.get(find(name).name)
     if found is None:
-        raise SpecError(f"{find(name).name} has no parameters to tune")
+        raise SpecError(
+            f"{find(name).name} has no parameters to tune; GCE or BEF, for example, have"
+        )
     return found(num_classes) if callable(found) else found
 
 
@@ -85,7 +87,12 @@ def _bef(num_classes: int) -> Space:
     def coordinates(found: Parameters, num_classes: int) -> Numbers:
         br_beta = found["beta"] if found.get("br_beta") is None else found["br_beta"]
         kept = {"beta": found["beta"], **_separation(found, num_classes)}
-        return {"scale": -found["alpha"], **kept, "br_beta": br_beta, "balance": _share(found)}
+        return {
+            "scale": -found["alpha"],
+            **kept,
+            "br_beta": br_beta,
+            "balance": _share(found, num_classes),
+        }
 
     ranges = {
         "scale": log(0.5, 64),
@@ -109,7 +116,12 @@ def _bqf(num_classes: int) -> Space:
         reach = max(found["gamma"], 1 - found["gamma"]) ** 2
         bend = -found["alpha"] * reach / found["beta"]
         kept = _separation(found, num_classes)
-        return {"scale": -found["beta"], "bend": bend, **kept, "balance": _share(found)}
+        return {
+            "scale": -found["beta"],
+            "bend": bend,
+            **kept,
+            "balance": _share(found, num_classes),
+        }
 
     ranges = {
         "scale": log(0.5, 64),
@@ -134,8 +146,9 @@ def _weights(balance: float) -> Parameters:
     return {"lam": balance, "mu": round(1 - balance, 6)}
 
 
-def _share(found: Parameters) -> float:
-    return float(found["lam"] / (found["lam"] + found["mu"]))
+def _share(found: Parameters, num_classes: int) -> float:
+    mu = default_mu(num_classes) if found["mu"] is None else found["mu"]
+    return float(found["lam"] / (found["lam"] + mu))
 
 
 def _views(count: int) -> Space:

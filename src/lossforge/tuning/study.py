@@ -57,7 +57,7 @@ class Study:
             shape: dict[str, Any] = {"alpha": -scale, "beta": found.curvature}
             if family == "quadratic":
                 shape = {"alpha": -scale * found.curvature, "beta": -scale}
-            parameters = {**shape, "gamma": 0.5, "tau": found.tau, "lam": 0.9, "mu": 0.1}
+            parameters = {**shape, "gamma": 0.5, "tau": found.tau, "lam": 0.9, "mu": None}
             space = self.plan.space()
             numbers = space.find(parameters, self.plan.num_classes)
             ranges = space.including(numbers).ranges
