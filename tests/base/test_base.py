@@ -145,6 +145,7 @@ OUT_OF_RANGE = {
     "exponential-gamma-above": ("gamma", lambda: base.Exponential(gamma=1.1)),
     "exponential-beta-nan": ("beta", lambda: base.Exponential(beta=float("nan"))),
     "exponential-beta-inf": ("beta", lambda: base.Exponential(beta=float("inf"))),
+    "exponential-vanishes": ("beta", lambda: base.Exponential(beta=-1000.0, gamma=0.0)),
     "quadratic-beta-zero": ("beta", lambda: base.Quadratic(beta=0.0)),
     "quadratic-gamma": ("gamma", lambda: base.Quadratic(gamma=2.0)),
     "quadratic-sign": ("alpha", lambda: base.Quadratic(alpha=4.0, beta=-1.0, gamma=0.5)),

@@ -32,7 +32,7 @@ class Exponential(Smooth):
             super().__post_init__()
         except ApproximationError:
             raise ValueError(
-                f"beta must be small enough for the integral to be resolved, got {self.beta}"
+                f"beta must be nearer to 0 for the integral to be resolved, got {self.beta}"
             ) from None
 
     def density(self, p: Tensor) -> Tensor:

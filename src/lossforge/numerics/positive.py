@@ -47,6 +47,8 @@ class Positive:
             return cls._in_exponent(function)
         except ApproximationError:
             # P all but vanishes at an end; a polynomial is still right to its size elsewhere
+            if smallest == 0:
+                raise
             steep, condition = cls._in_powers(function, smallest)
             if condition > _WORST_CONDITION:
                 raise
