@@ -17,6 +17,7 @@ from results_data import (
     results_of,
 )
 
+from lossforge.benchmark.records import Record
 from lossforge.report.ablation import ablation, balance
 from lossforge.report.formats import markdown
 from lossforge.report.results import Column, Results, setting_key
@@ -52,15 +53,15 @@ def families(archives: Mapping[str, Archive]) -> list[Family]:
     whole = results_of([*ablated, *(record for record in main if setting_key(record) in keys)])
     usual = {}
     for record in main:
-        share = _share_of(record.spec["expression"])
+        share = _share_of(record)
         if share:
             usual[record.spec["data"], share[0]] = share[1]
     return [found for name in OURS if (found := _family(whole, name, usual))]
 
 
-def _share_of(expression: str) -> tuple[str, float] | None:
+def _share_of(record: Record) -> tuple[str, float] | None:
     """The family of a loss and the share lam / (lam + mu) of target separation in it."""
-    found = balance(expression)
+    found = balance(record.spec["expression"], record.classes)
     if not found or found[1] + found[2] <= 0:
         return None
     return found[0], found[1] / (found[1] + found[2])
@@ -68,7 +69,7 @@ def _share_of(expression: str) -> tuple[str, float] | None:
 
 def _share(results: Results, row: str, column: Column) -> tuple[str, float] | None:
     runs = list(results.runs(row, column).values())
-    return _share_of(runs[0].spec["expression"]) if runs else None
+    return _share_of(runs[0]) if runs else None
 
 
 def _family(results: Results, name: str, usual: Mapping[tuple[str, str], float]) -> Family | None:

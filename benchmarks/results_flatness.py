@@ -64,7 +64,7 @@ def changes(archives: Mapping[str, Archive]) -> dict[str, list[Change]]:
 
 def _family(results: Results, row: str) -> str | None:
     runs = [run for column in results.columns for run in results.runs(row, column).values()]
-    found = balance(runs[0].spec["expression"]) if runs else None
+    found = balance(runs[0].spec["expression"], runs[0].classes) if runs else None
     return found[0] if found and found[0] in OURS else None
 
 

@@ -11,7 +11,7 @@ from laws import assert_close, batch, value_and_gradient
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lossforge
-from lossforge import make, parse
+from lossforge import BinaryReduction, make, parse
 from lossforge.catalog import ENTRIES, find
 from lossforge.errors import SpecError
 from lossforge.loss import WeightedSum
@@ -236,17 +236,36 @@ def test_two_softmaxes_are_counted() -> None:
     assert count.passes == 2
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if re.search(r"\w[+-]", name)])
-def test_signs_in_a_name_may_have_blanks_around_or_be_left_out(name: str) -> None:
-    blank, bare = re.sub(r"\b([+-])\b", r" \1 ", name), re.sub(r"\b[+-]\b", "", name)
-    for spelling in (blank, bare.replace("+", "Plus"), bare.replace("+", "plus").lower()):
-        assert str(parse(spelling)) == str(make(spelling)) == str(make(name))
-        assert find(spelling).name == name
+SIGNED = {
+    alias: name
+    for name in NAMES
+    for alias in (name, *ENTRIES[name].aliases)
+    if re.search(r"\w[+-]", alias)
+}
+
+
+@pytest.mark.parametrize(("spelling", "name"), SIGNED.items())
+@pytest.mark.parametrize("between", [" + ", "_", ""])
+def test_signs_in_a_name_may_have_blanks_around_or_be_left_out(spelling, name, between) -> None:
+    sign = "+" if "+" in spelling else "-"
+    written = re.sub(r"\b[+-]\b", between.replace("+", sign), spelling)
+    if "+" not in between:
+        written = written.replace("+", "Plus")
+    assert find(written).name == name
+    assert str(parse(written)) == str(make(written)) == str(make(name))
+
+
+@pytest.mark.parametrize("text", ["2*ANL-CE", "ANL-CE + CE", "0.5*jal-fl"])
+def test_a_hyphen_in_an_expression_is_answered_with_the_underscore(text: str) -> None:
+    with pytest.raises(SpecError, match=r"write (ANL_CE or ANL_FL|JAL_CE or JAL_FL) in"):
+        parse(text)
 
 
 @pytest.mark.parametrize("name", ["NCE-AGCE", "NCE - AGCE", "ce-lc"])
 def test_a_difference_that_resembles_a_name_is_asked_about(name: str) -> None:
-    with pytest.raises(SpecError, match=r"did you mean \w+\+\w+\? A difference has a factor"):
+    with pytest.raises(
+        SpecError, match=r"did you mean \w+\+\w+\? A difference has a factor: \w+ - 1\*\w+$"
+    ):
         parse(name)
     with pytest.raises(SpecError, match="unknown loss"):
         make(name)
@@ -268,6 +287,6 @@ def test_a_wrong_keyword_is_answered_with_the_right_ones() -> None:
 def test_the_default_balance_follows_many_classes_and_a_given_one_does_not(name, classes, mu):
     logits, target = torch.randn(7, classes), torch.randint(classes, (7,))
     assert_close(make(name)(logits, target), make(name, mu=mu)(logits, target))
-    separated = make(name, mu=0.0)(logits, target)
-    reduced = make(name, lam=0.0, mu=1.0)(logits, target)
-    assert_close(make(name, mu=0.3)(logits, target), separated + 0.3 * reduced)
+    (_, separated), (_, reduced) = make(name, mu=0.3).terms
+    given = 0.9 * separated(logits, target) + 0.3 * BinaryReduction(reduced.base)(logits, target)
+    assert_close(make(name, mu=0.3)(logits, target), given)

@@ -163,6 +163,8 @@ CONSTRUCTIONS = {
     "base-number": (TypeError, "base", lambda: TargetSeparation(3.0, tau=1)),
     "nontarget-number": (TypeError, "nontarget", lambda: TargetSeparation(F1, tau=1, nontarget=2)),
     "reduction-base": (TypeError, "base", lambda: BinaryReduction("exponential")),
+    "rivals-none": (ValueError, "rivals", lambda: BinaryReduction(F1, rivals=0)),
+    "rivals-fraction": (TypeError, "rivals", lambda: BinaryReduction(F1, rivals=2.5)),
     "xi-nan": (ValueError, "xi", lambda: BinaryReduction(F1, xi=float("nan"))),
     "bef-alpha": (ValueError, "alpha", lambda: BEF(alpha=1)),
     "bef-gamma": (ValueError, "gamma", lambda: BEF(gamma=2)),

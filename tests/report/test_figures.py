@@ -80,7 +80,7 @@ def test_no_line_is_refused():
     ],
 )
 def test_the_balance_is_read_from_the_expression(text, found):
-    assert balance(text) == found
+    assert balance(text, 150) == found
 
 
 def test_the_ablation_is_in_the_order_of_the_share():

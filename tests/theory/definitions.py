@@ -4,6 +4,7 @@ A loss is a list of terms. W(u) = sum_i w_i L(u, i) for weights w of sum one; th
 target, the one of the largest weight. All functions take logits (..., K), in float64.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ def terms_of(loss: Loss, classes: int) -> list[Term]:
         inner = ((c, term) for c, member in loss.terms for term in terms_of(member, classes))
         return [Term(c * term.factor, term.base, term.a) for c, term in inner]
     if isinstance(loss, BinaryReduction):
-        return [Term(1.0, loss.base, None)]
+        return [Term(max(1.0, (classes - 1) / (loss.rivals or math.inf)), loss.base, None)]
     assert isinstance(loss, TargetSeparation)
     assert loss.nontarget == loss.base
     a = loss.tau / (classes - 1) if loss.tau is not None else loss.a

@@ -3,14 +3,16 @@
 import math
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lossforge
 from lossforge.catalog import find
-from lossforge.catalog.balanced import default_mu, default_tau
+from lossforge.catalog.balanced import default_tau
 from lossforge.catalog.presets import PRESETS
 from lossforge.catalog.presets import settings as published
+from lossforge.constructions import default_mu
 from lossforge.errors import SpecError
 from lossforge.tuning.ranges import Range, log, uniform
 from lossforge.tuning.spaces import SPACES, space
@@ -45,6 +47,19 @@ def test_every_point_is_a_loss_that_reads_back(name, data):
     kept = {k: v for k, v in find(name).parameters().items() if k != "T"}
     text = str(lossforge.make(name, **{**kept, **found.make(point, num_classes)}))
     assert str(lossforge.parse(text)) == text
+
+
+@pytest.mark.parametrize("name", ["BEF", "BQF"])
+@pytest.mark.parametrize("num_classes", [2, 150, 300, 1000])
+def test_the_default_balance_is_a_point_of_the_same_size(name, num_classes):
+    found = space(name, num_classes)
+    numbers = found.find(find(name).parameters(), num_classes)
+    point = {key: found.ranges[key].coordinate(value) for key, value in numbers.items()}
+    again = lossforge.make(name, **found.make(point, num_classes))
+    logits, target = torch.randn(9, num_classes), torch.randint(num_classes, (9,))
+    assert again(logits, target).item() == pytest.approx(
+        lossforge.make(name)(logits, target).item(), rel=0.005
+    )
 
 
 @pytest.mark.parametrize("name", TUNED)

@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..constructions import MANY_RIVALS, BinaryReduction, TargetSeparation, multiple_of_mean
+from ..constructions import BALANCE, MANY_RIVALS, BinaryReduction, TargetSeparation
 from ..errors import check_number
 from ..loss import Loss, Policy, WeightedSum
 from .named import Named
@@ -16,9 +16,6 @@ h(u_i)`: it pulls towards the classes with :math:`w_i > a / (1 + a)` and away fr
 a = 1/(K - 1) these are the classes above 1/K, too many of 150 under noise between similar classes;
 with 0.2 those above 1/6, whatever K. So the true class must be right for one label in six.
 """
-
-BALANCE = 0.1
-"""The coefficient mu of BR, unless it is given; with more than 150 classes it grows like K."""
 
 
 class BEF(Named, WeightedSum):
@@ -37,7 +34,7 @@ class BEF(Named, WeightedSum):
             `SEPARATION` times K - 1: see there.
         lam: Coefficient of TS, 0 or more.
         mu: Coefficient of BR, 0 or more. By default 0.1 and, with more than 150 classes, as much
-            more as `MANY_RIVALS` asks for: 0.67 for 1,000.
+            more as `MANY_RIVALS` asks for: 0.67 at 1,000.
         br_beta: Curvature in BR; `beta` if None.
         br_gamma: Centre in BR; 0.5 makes BR symmetric.
 
@@ -113,18 +110,12 @@ def default_tau(num_classes: int) -> float:
     return max(1.0, SEPARATION * (num_classes - 1))
 
 
-def default_mu(num_classes: int) -> float:
-    """The coefficient of BR in BEF and BQF where none is given."""
-    return BALANCE * multiple_of_mean(num_classes)
-
-
 def _balance(
     base: BaseFunction, pair_base: BaseFunction, tau: float | None, lam: float, mu: float | None
 ) -> list[tuple[float, Loss]]:
     """lam TS + mu BR; tau and mu follow the number of classes unless they are given."""
-    separated = TargetSeparation(
-        base, tau=1.0 if tau is None else tau, a=SEPARATION if tau is None else None
-    )
+    strength, least = (1.0, SEPARATION) if tau is None else (tau, None)
+    separated = TargetSeparation(base, tau=strength, a=least)
     paired = BinaryReduction(pair_base, rivals=MANY_RIVALS if mu is None else None)
     mu = BALANCE if mu is None else mu
     for name, coefficient in (("lam", lam), ("mu", mu)):

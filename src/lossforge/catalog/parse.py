@@ -3,6 +3,7 @@
 import ast
 import inspect
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from .. import constructions
 from ..base import BaseFunction, text_name
 from ..errors import SpecError
 from ..loss import Loss, Policy
+from .entries import ENTRIES
 from .lookup import BY_IDENTIFIER, identifier, look_up, unknown
 
 Value = float | bool | str | list[Any] | Loss | BaseFunction
@@ -36,10 +38,14 @@ _MAKERS: dict[str, Maker] = {
     **_BASES,
     **_CONSTRUCTIONS,
 }
+_MINUS = re.compile(r"(?<=\w)\s*-\s*(?=\w)")
 
 
 def parse(text: str) -> Loss:
     """The loss of a name or of a sum such as ``0.9*TS(exponential(beta=-8), tau=1) + 0.1*MAE``.
+
+    A text that names a published loss is that loss with its settings, also where it looks like a
+    sum: ``NCE + AGCE``. ``1*NCE + 1*AGCE`` is the sum itself.
 
     Raises:
         SpecError: if the text does not follow the grammar.
@@ -49,15 +55,14 @@ def parse(text: str) -> Loss:
         raise TypeError(f"a loss expression must be a string, got {text!r}")
     entry = look_up(text)
     if entry is not None:
-        # "NCE+AGCE" is a name, not a sum
         return entry.make()
     if text.strip().isidentifier() and identifier(text.strip()) not in _MAKERS:
         raise unknown("loss", text)
-    sum_of_two = look_up(text.replace("-", "+"))
-    if sum_of_two is not None:
+    meant = look_up(_MINUS.sub("+", text))
+    if meant is not None:
         raise SpecError(
-            f"{text!r} would be a difference of losses; did you mean {sum_of_two.name}? "
-            f"A difference has a factor: {text.replace('-', ' - 1*', 1)}"
+            f"{text!r} would be a difference of losses; did you mean {meant.name}? "
+            f"A difference has a factor: {_MINUS.sub(' - 1*', text)}"
         )
     try:
         tree = ast.parse(text.strip(), mode="eval")
@@ -121,6 +126,10 @@ def _combine(node: ast.expr, left: Value, operator: ast.operator, right: Value) 
 def _make(name: str, args: list[Value], keywords: dict[str | None, Value]) -> Loss | BaseFunction:
     maker = _MAKERS.get(identifier(name))
     if maker is None:
+        hyphenated = [one for one in ENTRIES if one.lower().startswith(f"{name.lower()}-")]
+        if hyphenated:
+            written = " or ".join(one.replace("-", "_") for one in hyphenated)
+            raise SpecError(f"unknown name {name!r}; write {written} in an expression")
         raise unknown("name", name, ("TS", "BR", *map(text_name, _BASES.values())))
     if None in keywords:
         raise SpecError(f"{name} must be called with plain arguments, got **")

@@ -4,12 +4,13 @@ from .classes import ClassMean, PowerDistance, Sparsity
 from .correction import BackwardCorrection, ForwardCorrection
 from .negative import Emphasised, Negative, complementary_labels
 from .normalised import Normalised, NormalisedNegative
-from .pairs import MANY_RIVALS, BinaryReduction, multiple_of_mean
+from .pairs import BALANCE, MANY_RIVALS, BinaryReduction, default_mu
 from .target import TargetLoss, TargetSeparation
 from .views import ViewsDivergence, check_weights
 from .wrappers import EpsSoftmax, LogitClip, Sharpened, Wrapper
 
 __all__ = [
+    "BALANCE",
     "MANY_RIVALS",
     "BackwardCorrection",
     "BinaryReduction",
@@ -30,5 +31,5 @@ __all__ = [
     "Wrapper",
     "check_weights",
     "complementary_labels",
-    "multiple_of_mean",
+    "default_mu",
 ]

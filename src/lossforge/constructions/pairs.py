@@ -12,19 +12,22 @@ from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks
 from .target import check_base
 
+BALANCE = 0.1
+"""The coefficient mu of binary reduction beside 0.9 times target separation."""
+
 MANY_RIVALS = 149
 """The number of rivals from which on a mean over them learns too slowly beside target separation.
 
-Where the target leads all others by a margin m, the gradient of mu BR is about mu exp(-m) and that
-of lam TS about lam exp(m) / K: on the way from the first to the second it falls to
-(lam mu / K)^(1/2). With mu growing like K, that is, with a divisor that does not, it stays the
-same. Up to 150 classes the plain mean was good enough (docs/defaults.md).
+Where the target leads all others by a margin m of 2 or more, the gradient of mu BR is about mu
+exp(-m) and that of lam TS about lam exp(m) / K; where they cross each is (lam mu / K)^(1/2), while
+the peak of TS stays at lam/4. A mu that grows like K, that is, a divisor that does not, keeps the
+depth of this dip. Up to 150 classes the plain mean was good enough (docs/defaults.md).
 """
 
 
-def multiple_of_mean(num_classes: int, rivals: int = MANY_RIVALS) -> float:
-    """What a sum over all rivals, divided by no more than `rivals`, is in units of their mean."""
-    return max(1.0, (num_classes - 1) / rivals)
+def default_mu(num_classes: int) -> float:
+    """The coefficient of a plain mean that `BALANCE` stands for."""
+    return BALANCE * max(1.0, (num_classes - 1) / MANY_RIVALS)
 
 
 class BinaryReduction(ProbabilityLoss):
@@ -81,7 +84,7 @@ class BinaryReduction(ProbabilityLoss):
 
     def factor(self, num_classes: int) -> float:
         """Its value in units of the plain mean."""
-        return 1.0 if self.rivals is None else multiple_of_mean(num_classes, self.rivals)
+        return 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals)
 
     def _from_nothing(self, others: Tensor) -> Tensor:
         """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""

@@ -11,13 +11,13 @@ from .style import COLOURS, new_figure, style
 Balance = tuple[float, float]
 NUMBER = r"([-+]?[\d.]+(?:e[-+]?\d+)?)"
 
-USUAL_MU = 0.1
+USUAL_MU, USUAL_CLASSES = 0.1, 150  # the default of mu, and up to how many classes it is that
 
 
-def balance(expression: str) -> tuple[str, float, float] | None:
+def balance(expression: str, classes: int) -> tuple[str, float, float] | None:
     """The family, lam and mu of an expression such as "BEF(lam=0.9, mu=0.1)", if it is one.
 
-    Losses that leave mu to the number of classes are of the balance that they have up to 150.
+    None, too, where mu is left to the number of classes, and these are many.
     """
     found = re.fullmatch(r"\s*(BEF|BQF)\((.*)\)\s*", expression)
     if not found:
@@ -26,7 +26,7 @@ def balance(expression: str) -> tuple[str, float, float] | None:
         name: re.search(rf"\b{name}\s*=\s*{NUMBER}", found[2], re.IGNORECASE)
         for name in ("lam", "mu")
     }
-    if values["lam"] is None:
+    if values["lam"] is None or (values["mu"] is None and classes > USUAL_CLASSES):
         return None
     return found[1], float(values["lam"][1]), float(values["mu"][1]) if values["mu"] else USUAL_MU
 

@@ -53,7 +53,7 @@ def _ablation(results: Results, measure: Measure) -> Group:
         families: dict[str, dict[tuple[float, float], list[float]]] = {}
         for loss in results.losses:
             cell = list(results.runs(loss, column).values())
-            found = balance(cell[0].spec["expression"]) if cell else None
+            found = balance(cell[0].spec["expression"], cell[0].classes) if cell else None
             values = list(results.values(loss, column, measure).values())
             if found and values:
                 families.setdefault(found[0], {}).setdefault(found[1:], []).extend(values)

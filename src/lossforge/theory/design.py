@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import torch
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..constructions import BinaryReduction, TargetSeparation, multiple_of_mean
+from ..constructions import BinaryReduction, TargetSeparation, default_mu
 from ..errors import check_integer, check_number
 from ..loss import WeightedSum
 from .certify import certify
@@ -105,7 +105,7 @@ def design(
         family: "exponential" for f1, a BEF; "quadratic" for f2, a BQF.
         scale: Largest density of both parts.
         lam: Coefficient of target separation.
-        mu: Coefficient of binary reduction; that of BEF and BQF if None.
+        mu: Coefficient of binary reduction; that of BEF and BQF, to four digits, if None.
 
     Example:
         >>> from lossforge.noise import pair
@@ -116,7 +116,7 @@ def design(
     check_integer("num_classes", num_classes, 2)
     _check_family(family)
     if mu is None:
-        mu = float(f"{0.1 * multiple_of_mean(num_classes):.4g}")
+        mu = float(f"{default_mu(num_classes):.4g}")
     for name, number in (("scale", scale), ("lam", lam), ("mu", mu)):
         check_number(name, number, "positive", lambda v: v > 0)
     interval, tilt = None, 0.0

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..catalog import find
-from ..catalog.balanced import default_mu, default_tau
+from ..catalog.balanced import default_tau
+from ..constructions import default_mu
 from ..errors import SpecError
 from ..noise import symmetric
 from .ranges import Range, log, uniform, whole
@@ -87,12 +88,9 @@ def _bef(num_classes: int) -> Space:
     def coordinates(found: Parameters, num_classes: int) -> Numbers:
         br_beta = found["beta"] if found.get("br_beta") is None else found["br_beta"]
         kept = {"beta": found["beta"], **_separation(found, num_classes)}
-        return {
-            "scale": -found["alpha"],
-            **kept,
-            "br_beta": br_beta,
-            "balance": _share(found, num_classes),
-        }
+        total, balance = _balance(found, num_classes)
+        scale = -found["alpha"] * total
+        return {"scale": scale, **kept, "br_beta": br_beta, "balance": balance}
 
     ranges = {
         "scale": log(0.5, 64),
@@ -116,12 +114,8 @@ def _bqf(num_classes: int) -> Space:
         reach = max(found["gamma"], 1 - found["gamma"]) ** 2
         bend = -found["alpha"] * reach / found["beta"]
         kept = _separation(found, num_classes)
-        return {
-            "scale": -found["beta"],
-            "bend": bend,
-            **kept,
-            "balance": _share(found, num_classes),
-        }
+        total, balance = _balance(found, num_classes)
+        return {"scale": -found["beta"] * total, "bend": bend, **kept, "balance": balance}
 
     ranges = {
         "scale": log(0.5, 64),
@@ -146,9 +140,11 @@ def _weights(balance: float) -> Parameters:
     return {"lam": balance, "mu": round(1 - balance, 6)}
 
 
-def _share(found: Parameters, num_classes: int) -> float:
+def _balance(found: Parameters, num_classes: int) -> tuple[float, float]:
+    """lam + mu, which is 1 in the space and goes into the scale, and the share of lam in it."""
     mu = default_mu(num_classes) if found["mu"] is None else found["mu"]
-    return float(found["lam"] / (found["lam"] + mu))
+    total = float(found["lam"] + mu)
+    return total, float(found["lam"] / total)
 
 
 def _views(count: int) -> Space:
