@@ -77,5 +77,6 @@ $(BIN)/python:
 	$(BASE) -m venv $(VENV)
 
 $(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing what '$*' needs into $(VENV), once"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@

@@ -35,7 +35,16 @@ MAY_IMPORT = {
     },
     "report": {"benchmark", "errors"},
     "integrations": {"loss", "errors"},
-    "tuning": {"catalog", "theory", "benchmark", "data", "training", "noise", "errors"},
+    "tuning": {
+        "catalog",
+        "constructions",
+        "theory",
+        "benchmark",
+        "data",
+        "training",
+        "noise",
+        "errors",
+    },
     "audit": {"catalog", "theory", "benchmark", "data", "training", "noise", "errors"},
 }
 # The command line may import anything, and nothing imports it.

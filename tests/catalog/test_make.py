@@ -276,8 +276,18 @@ def test_the_difference_itself_can_be_written() -> None:
 
 
 def test_a_wrong_keyword_is_answered_with_the_right_ones() -> None:
-    with pytest.raises(SpecError, match=r"^BEF: .*'lamda'; it takes alpha, .*lam, mu, .*weight"):
+    answer = r"^BEF has no parameter 'lamda'; it takes alpha, .*lam, mu, .*label_smoothing$"
+    with pytest.raises(SpecError, match=answer):
         parse("BEF(lamda=0.5)")
+    with pytest.raises(TypeError, match=answer):
+        lossforge.BEF(lamda=0.5)
+    with pytest.raises(SpecError, match=r"^exponential has no parameter 'a'; .*gamma$"):
+        parse("BR(exponential(a=1))")
+
+
+def test_an_expression_for_a_name_is_sent_to_parse() -> None:
+    with pytest.raises(SpecError, match=r"lossforge\.parse reads expressions"):
+        make("BEF(lam=0.5)")
 
 
 @pytest.mark.parametrize("name", ["BEF", "BQF"])

@@ -50,6 +50,8 @@ def unknown(what: str, name: str, more: Sequence[str] = ()) -> SpecError:
         name: What the user wrote.
         more: Names that were possible beside those of the catalogue.
     """
+    if re.search(r"[(*/]", name):
+        return SpecError(f"unknown {what} {name!r}; lossforge.parse reads expressions")
     known = {one.lower(): one for one in (*_SPELLINGS, *more)}
     near = difflib.get_close_matches(name.strip().lower(), known, 4, 0.5)
     hint = f"did you mean {', '.join(known[one] for one in near)}? " if near else ""

@@ -4,7 +4,7 @@ import inspect
 from typing import Any
 
 from ..errors import check_number
-from ..loss import Loss, Policy
+from ..loss import Loss, Policy, no_parameter
 from .entries import ENTRIES
 from .lookup import find
 from .presets import select
@@ -37,9 +37,7 @@ def make(name: str, preset: str | None = None, noise: str | None = None, **param
     known = [*entry.parameters(), *Policy.__annotations__]
     for parameter in parameters:
         if parameter not in known:
-            raise TypeError(
-                f"{entry.name} has no parameter {parameter!r}; it takes {', '.join(known)}"
-            )
+            raise no_parameter(entry.name, parameter, known)
     if noise is not None and preset is None:
         raise ValueError(f"noise selects a setting of a preset, got noise={noise!r} without preset")
     published = {} if preset is None else select(preset, entry.name, noise).parameters

@@ -11,7 +11,7 @@ from .. import base as bases
 from .. import constructions
 from ..base import BaseFunction, text_name
 from ..errors import SpecError
-from ..loss import Loss, Policy
+from ..loss import Loss, no_parameter, parameters_of
 from .entries import ENTRIES
 from .lookup import BY_IDENTIFIER, identifier, look_up, unknown
 
@@ -133,22 +133,11 @@ def _make(name: str, args: list[Value], keywords: dict[str | None, Value]) -> Lo
         raise unknown("name", name, ("TS", "BR", *map(text_name, _BASES.values())))
     if None in keywords:
         raise SpecError(f"{name} must be called with plain arguments, got **")
-    signature = _signature(maker)
+    known = parameters_of(maker)
+    for keyword in keywords:
+        if keyword not in known:
+            raise SpecError(str(no_parameter(name, str(keyword), known)))
     try:
-        signature.bind(*args, **keywords)  # type: ignore[arg-type]
         return maker(*args, **keywords)  # type: ignore[arg-type]
     except TypeError as error:
-        raise SpecError(f"{name}: {error}; it takes {', '.join(signature.parameters)}") from None
-
-
-def _signature(maker: Maker) -> inspect.Signature:
-    """What a maker takes, the policy's keywords among it, so that no other one gets through."""
-    signature = inspect.signature(maker)
-    given = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    if len(given) < len(signature.parameters):
-        given += [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
-            for name in Policy.__annotations__
-            if name not in signature.parameters
-        ]
-    return signature.replace(parameters=given)
+        raise SpecError(f"{name}: {error}; it takes {', '.join(known)}") from None

@@ -134,7 +134,10 @@ def _mapped(text: str, detail: str) -> Tensor:
     if not colon or name not in MAPS:
         given = rate if colon else name
         choices = ", ".join(f"asymmetric:{known}:{given}" for known in MAPS)
-        raise SpecError(f"asymmetric noise needs a map of classes: {choices}; got {text!r}")
+        raise SpecError(
+            f"asymmetric noise needs a map of classes: {choices}; for other classes give the "
+            f"matrix as a .csv file, such as `lossforge audit` writes; got {text!r}"
+        )
     value = _rate(rate, text)
     if value >= 0.5:
         raise ValueError(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Real
-from typing import Self, Unpack
+from typing import Never, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +43,11 @@ class Loss(nn.Module, ABC):
         ignore_index: int = -100,
         reduction: Reduction = "mean",
         label_smoothing: float = 0.0,
+        **unknown: Never,
     ) -> None:
         super().__init__()
+        for name in unknown:
+            raise rules.no_parameter(type(self).__name__, name, rules.parameters_of(type(self)))
         rules.check_policy(weight, ignore_index, reduction, label_smoothing)
         self.register_buffer("weight", weight)
         self.ignore_index = ignore_index
@@ -181,16 +184,13 @@ class Loss(nn.Module, ABC):
 
     def with_policy(self, **policy: Unpack[Policy]) -> Self:
         """A copy of this loss with another policy; what is not named stays as it is."""
-        result = copy.deepcopy(self)
-        unknown = set(policy) - {"weight", "ignore_index", "reduction", "label_smoothing"}
-        if unknown:
-            raise TypeError(f"with_policy got unknown keywords: {', '.join(sorted(unknown))}")
+        new = copy.deepcopy(self)
         for name, value in policy.items():
-            setattr(result, name, value)
-        rules.check_policy(
-            result.weight, result.ignore_index, result.reduction, result.label_smoothing
-        )
-        return result
+            if name not in Policy.__annotations__:
+                raise rules.no_parameter("with_policy", name, tuple(Policy.__annotations__))
+            setattr(new, name, value)
+        rules.check_policy(new.weight, new.ignore_index, new.reduction, new.label_smoothing)
+        return new
 
     def _policy_text(self) -> str:
         parts = [] if self.weight is None else [f"weight={self.weight.tolist()}"]

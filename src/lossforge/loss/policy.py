@@ -3,7 +3,9 @@
 Exceptions have the types torch raises for the same mistake; the messages say more.
 """
 
+import inspect
 import math
+from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
 import torch
@@ -23,6 +25,19 @@ class Policy(TypedDict, total=False):
     ignore_index: int
     reduction: Reduction
     label_smoothing: float
+
+
+def parameters_of(maker: Callable[..., object]) -> list[str]:
+    """The names of what a maker takes, with those of the policy where it hands them on."""
+    taken = inspect.signature(maker).parameters.values()
+    names = [one.name for one in taken if one.kind is not one.VAR_KEYWORD]
+    handed_on = Policy.__annotations__ if len(names) < len(taken) else ()
+    return list(dict.fromkeys([*names, *handed_on]))
+
+
+def no_parameter(loss: str, name: str, known: Sequence[str]) -> TypeError:
+    """The error for a keyword that a loss does not take."""
+    return TypeError(f"{loss} has no parameter {name!r}; it takes {', '.join(known)}")
 
 
 def check_policy(
