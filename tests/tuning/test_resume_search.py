@@ -158,3 +158,16 @@ def test_what_two_processes_queue_is_done_once(tmp_path):
         assert [trial.state.name for trial in study.trials()] == ["RUNNING", "FAIL", "RUNNING"]
         study.recover(lambda trial: False)
         assert len(study.trials()) == 3  # the surplus one is not queued again
+
+
+def test_a_trial_lost_before_it_had_a_point_makes_no_other_twice(tmp_path):
+    plan = make_plan("digits", NOISE, "GCE", settings=SETTINGS)
+    with open_study(plan, f"sqlite:///{tmp_path / 'study.db'}") as study:
+        study.prepare(list)
+        assert study.take(12) is not None  # the default
+        lost = study._study.ask()  # by a process that is killed at once
+        points = [study.take(12)[1]["q"]]
+        study.fail(lost.number)
+        points += [study.take(12)[1]["q"] for _ in range(3)]
+        assert len(set(points)) == 4
+        assert [trial.user_attrs.get("turn") for trial in study.trials()] == [0, None, 2, 1, 3, 4]

@@ -1,6 +1,6 @@
 """The trials of a search in a database: which are done, which are lost, which comes next."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -113,11 +113,23 @@ class Study:
             trial.set_user_attr("surplus", True)
             self.fail(trial.number)
             return None
-        # only now is it known how many come before, which no other living trial has
-        seed = generator(self.plan.spec.seed, "search", len(ahead)).initial_seed() % 2**32
+        turn = self._turn(trial, ahead)
+        trial.set_user_attr("turn", turn)
+        seed = generator(self.plan.spec.seed, "search", turn).initial_seed() % 2**32
         self._study.sampler = samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
         trial = self._optuna.trial.Trial(self._study, trial._trial_id)
         return trial, self._suggest(trial)
+
+    def _turn(self, trial: Any, ahead: Sequence[Any]) -> int:
+        """The first number that no living trial has; those ahead that have none yet go first.
+
+        How many are ahead would not do: where one of them was lost before it had a point, the next
+        trial would be proposed the point of the last.
+        """
+        living = [other for other in self.trials(*LIVE) if other.number != trial.number]
+        taken = {other.user_attrs.get("turn") for other in living}
+        before = sum("turn" not in other.user_attrs for other in ahead)
+        return [n for n in range(len(taken) + before + 1) if n not in taken][before]
 
     def _suggest(self, trial: Any) -> Numbers:
         point = {}
