@@ -15,7 +15,8 @@ help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 test: lint ## linters, types and every test
-	$(PYTEST)
+	$(PYTEST) -m "not alone"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m alone tests/benchmark
 
 fast: $(VENV)/.dev ## the tests that are not marked slow
 	$(PYTEST) -m "not slow"

@@ -165,7 +165,7 @@ CORE = [
             Separated(naive.log(), a=0, coefficient=0.5),
             Separated(N1, a=0.1),
             Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.225),
-            Reduced(BEF_BASE, coefficient=0.025),
+            Reduced(BEF_BASE, coefficient=0.025, rivals=149),
         ),
         symmetric=False,
         bounded=False,

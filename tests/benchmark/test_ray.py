@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,10 @@ from tiny_grid import KEPT, TINY, impossible_run, long_runs, owners, records
 
 from lossforge.benchmark.claim import is_alive
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 pytest.importorskip("ray")
 
-PATIENCE = 600.0  # seconds; other tests run beside
+PATIENCE = 300.0  # seconds
 RAY = Path(__file__).with_name("ray_grid.py")
 
 
@@ -47,21 +49,28 @@ def test_tasks_give_the_same_records_though_one_is_killed(drill, undisturbed, tm
     assert {path.name for path in (tmp_path / "peace").glob("*/*")} == KEPT
 
 
-def bench(head: Head, folder: Path, address: str, grid: str = TINY) -> subprocess.Popen:
+@contextmanager
+def bench(
+    head: Head, folder: Path, address: str, grid: str = TINY
+) -> Iterator[subprocess.Popen[str]]:
     """The command, as somebody types it who has the cluster's address."""
     (folder / "grid.toml").write_text(grid)
     words = [sys.executable, "-m", "lossforge", "bench", str(folder / "grid.toml")]
     words += ["--store", str(folder / "store"), "--executor", "ray", "--address", address]
-    return subprocess.Popen(
+    with subprocess.Popen(
         words, env=head.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    ) as command:
+        try:
+            yield command
+        finally:
+            command.kill()
 
 
 @pytest.mark.parametrize("kind", ["client", "node", "auto"])
 def test_a_running_cluster_gives_the_same_records(head, undisturbed, tmp_path, kind):
     address = {"client": head.client, "node": head.node, "auto": "auto"}[kind]
-    command = bench(head, tmp_path, address)
-    _, said = command.communicate(timeout=PATIENCE)
+    with bench(head, tmp_path, address) as command:
+        _, said = command.communicate(timeout=PATIENCE)
     assert command.returncode == 0, said
     assert records(tmp_path / "store") == undisturbed
     assert {path.name for path in (tmp_path / "store").glob("*/*")} == KEPT
@@ -82,7 +91,7 @@ def test_a_client_is_told_what_failed(head, tmp_path):
 
 
 def wait_until(condition) -> None:
-    """Wait for other processes, which may be slow where many tests run."""
+    """Wait for other processes."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end
@@ -90,11 +99,11 @@ def wait_until(condition) -> None:
 
 
 def test_a_client_that_is_interrupted_takes_its_tasks_back(head, tmp_path):
-    command = bench(head, tmp_path, head.client, TINY.replace("epochs = 3", "epochs = 4000"))
-    store = tmp_path / "store"
-    wait_until(lambda: owners(store))
-    os.kill(command.pid, signal.SIGINT)
-    _, said = command.communicate(timeout=PATIENCE)
+    store, endless = tmp_path / "store", TINY.replace("epochs = 3", "epochs = 4000")
+    with bench(head, tmp_path, head.client, endless) as command:
+        wait_until(lambda: owners(store))
+        os.kill(command.pid, signal.SIGINT)
+        _, said = command.communicate(timeout=PATIENCE)
     assert command.returncode == 130, said
     assert "the same command continues" in said
     # Ray may end a worker before it lets its claim go: a claim of the dead is anybody's
@@ -105,7 +114,7 @@ def test_a_cluster_that_is_not_there_is_named(head, tmp_path):
     away = "ray://127.0.0.1:9"
     patience = {f"RAY_CLIENT_{which}_CONNECTION_TIMEOUT_S": "1" for which in ("INITIAL", "MAX")}
     hasty = head._replace(environment={**head.environment, **patience})
-    command = bench(hasty, tmp_path, away)
-    _, said = command.communicate(timeout=PATIENCE)
+    with bench(hasty, tmp_path, away) as command:
+        _, said = command.communicate(timeout=PATIENCE)
     assert command.returncode == 2, said
     assert f"error: no Ray cluster at {away}: " in said
