@@ -58,10 +58,9 @@ class BEF(Named, WeightedSum):
         br_beta = beta if br_beta is None else br_beta
         bases = Exponential(alpha, beta, gamma), Exponential(alpha, br_beta, br_gamma)
         super().__init__(_balance(*bases, tau, lam, mu), **policy)
-        self.settings = {"alpha": alpha, "beta": beta, "gamma": gamma}
-        self.settings |= {} if tau is None else {"tau": tau}
-        self.settings |= {"lam": lam} | ({} if mu is None else {"mu": mu})
-        self.settings |= {"br_beta": br_beta, "br_gamma": br_gamma}
+        shape = {"alpha": alpha, "beta": beta, "gamma": gamma}
+        balance = {"tau": tau, "lam": lam, "mu": mu}
+        self.settings = _given(**shape, **balance, br_beta=br_beta, br_gamma=br_gamma)
 
 
 class BQF(Named, WeightedSum):
@@ -99,10 +98,14 @@ class BQF(Named, WeightedSum):
         br_beta = beta if br_beta is None else br_beta
         bases = Quadratic(alpha, beta, gamma), Quadratic(alpha, br_beta, br_gamma)
         super().__init__(_balance(*bases, tau, lam, mu), **policy)
-        self.settings = {"alpha": alpha, "beta": beta, "gamma": gamma}
-        self.settings |= {} if tau is None else {"tau": tau}
-        self.settings |= {"lam": lam} | ({} if mu is None else {"mu": mu})
-        self.settings |= {"br_beta": br_beta, "br_gamma": br_gamma}
+        shape = {"alpha": alpha, "beta": beta, "gamma": gamma}
+        balance = {"tau": tau, "lam": lam, "mu": mu}
+        self.settings = _given(**shape, **balance, br_beta=br_beta, br_gamma=br_gamma)
+
+
+def _given(**settings: float | None) -> dict[str, float]:
+    """Those that do not follow the number of classes."""
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def default_tau(num_classes: int) -> float:
