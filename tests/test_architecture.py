@@ -13,6 +13,7 @@ ROOT = Path(lossforge.__file__).parent
 
 MAY_IMPORT = {
     "errors": set(),
+    "files": set(),
     "numerics": {"errors"},
     "base": {"numerics", "errors"},
     "loss": {"errors"},
@@ -22,7 +23,7 @@ MAY_IMPORT = {
     "noise": {"errors"},
     "data": {"noise", "errors"},
     "models": {"errors"},
-    "training": {"loss", "errors"},
+    "training": {"loss", "files", "errors"},
     "benchmark": {
         "catalog",
         "loss",
@@ -30,6 +31,7 @@ MAY_IMPORT = {
         "data",
         "models",
         "training",
+        "files",
         "errors",
         "__version__",
     },
@@ -52,7 +54,7 @@ MAY_IMPORT["cli"] = MAY_IMPORT["__main__"] = {"", "cli", *MAY_IMPORT}
 MAY_IMPORT["cli"] = {*MAY_IMPORT, "__version__"}
 MAY_IMPORT["__main__"] = {"cli"}
 MATHEMATICAL = ("errors", "numerics", "base", "loss", "constructions", "catalog", "theory")
-MAX_LINES = 300
+MAX_LINES = 450
 
 
 def package_of(path: Path) -> str:

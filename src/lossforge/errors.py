@@ -1,10 +1,17 @@
 """The package's exceptions and the checks every tier shares."""
 
+import difflib
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # names and numbers must be checked without waiting for torch
+    from torch import Tensor
+
+ROW_TOLERANCE = 1e-6
+"""How far the sum of label probabilities may be from one: estimates come in single precision."""
 
 
 class ApproximationError(ValueError):
@@ -48,6 +55,51 @@ def check_integer(name: str, value: object, least: int) -> None:
         raise TypeError(complaint)
     if int(value) < least:
         raise ValueError(complaint)
+
+
+def check_rows(name: str, rows: "Tensor") -> None:
+    """Raise unless every row holds probabilities that sum to one within `ROW_TOLERANCE`.
+
+    Args:
+        name: What the user calls the rows, such as "T" or "the noise".
+        rows: (R, K), in float64.
+    """
+    wrong = ~((rows >= 0) & (rows <= 1 + ROW_TOLERANCE))
+    if bool(wrong.any()):
+        row, column = wrong.nonzero()[0].tolist()
+        bad = float(rows[row, column])
+        raise ValueError(f"row {row} of {name} must hold probabilities, got {bad:g}")
+    sums = rows.sum(1)
+    off = (sums - 1).abs() > ROW_TOLERANCE
+    if bool(off.any()):
+        row = int(off.nonzero()[0])
+        raise ValueError(f"row {row} of {name} must sum to 1, got {float(sums[row]):.9g}")
+
+
+def near(name: str, known: Iterable[str], most: int = 4) -> list[str]:
+    """The known names that are spelt most like a name, in any case."""
+    spelt = {one.lower(): one for one in known}
+    return [spelt[one] for one in difflib.get_close_matches(name.strip().lower(), spelt, most, 0.5)]
+
+
+def unknown(what: str, name: str, known: Iterable[str], remedy: str = "") -> SpecError:
+    """The error for a name that nothing has: the nearest names in it, or all; all in its note.
+
+    Args:
+        what: What was looked for, such as "data set".
+        name: What the user wrote.
+        known: All names there are.
+        remedy: Where to look instead of a list of all names.
+    """
+    known = list(known)
+    hints = near(name, known)
+    parts = [f"unknown {what} {name!r}"]
+    if hints:
+        parts.append(f"did you mean {' or '.join(hints)}?")
+    parts.append(remedy or f"known: {', '.join(known)}")
+    error = SpecError("; ".join(parts).replace("?; ", "? "))
+    error.add_note(f"known are {', '.join(known)}")
+    return error
 
 
 def extra(module: str, name: str) -> Any:

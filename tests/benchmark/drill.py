@@ -19,8 +19,8 @@ from pathlib import Path
 from tiny_grid import tiny_runs
 
 from lossforge.benchmark import RunFolder, RunSpec, execute
-from lossforge.benchmark.files import write_atomically
 from lossforge.benchmark.worker import work
+from lossforge.files import write_atomically
 
 DRAFT = re.compile(r"^\.(?P<name>.+?)\.[0-9a-f]{32}(\.part)?$")
 

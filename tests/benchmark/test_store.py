@@ -13,8 +13,8 @@ from tiny_grid import records, tiny_runs
 from lossforge.benchmark import RunFolder, RunSpec, execute, read_spec, statuses
 from lossforge.benchmark.claim import STALE
 from lossforge.benchmark.executors import run_all
-from lossforge.benchmark.files import write_atomically
 from lossforge.errors import SpecError
+from lossforge.files import write_atomically
 
 SPEC = RunSpec(data="digits", model="mlp", loss="CE", expression="CE", training={"lr": 0.1})
 

@@ -2,7 +2,7 @@
 
 import errno
 import json
-from pathlib import Path
+import os
 
 import pytest
 from training_problems import mlp, plain_samples, run, two_moons
@@ -44,7 +44,7 @@ def test_a_full_disk_names_the_file_and_leaves_what_was_there(tmp_path, monkeypa
         draft.touch()
         raise OSError(errno.ENOSPC, "No space left on device")  # as write() says it, with no name
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "replace", full)
     with pytest.raises(OSError, match="cannot write: No space left") as caught:
         MetricsFile(path)(state)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(path))
@@ -60,8 +60,8 @@ def test_a_folder_that_is_gone_names_the_file(tmp_path):
 
 
 def test_no_two_drafts_share_a_name(tmp_path, monkeypatch):
-    drafts, replace = [], Path.replace
-    monkeypatch.setattr(Path, "replace", lambda old, new: (drafts.append(old), replace(old, new)))
+    drafts, replace = [], os.replace
+    monkeypatch.setattr(os, "replace", lambda old, new: (drafts.append(old), replace(old, new)))
     follow(MetricsFile(tmp_path / "metrics.jsonl"))
     assert len(set(drafts)) == SETTINGS.epochs
     assert {(draft.name[0], draft.suffix) for draft in drafts} == {

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .files import write_atomically
+from ..files import write_atomically
 from .packing import columns, encode, unpack
 from .record import Grid, Record
 from .records import read_grids, read_records

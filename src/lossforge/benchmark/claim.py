@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .files import file_system_time
+from ..files import file_system_time
 
 HEARTBEAT = 5.0
 STALE = 60.0  # a claim whose heart has not beaten this long is dead, whatever machine it was on

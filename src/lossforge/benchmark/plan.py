@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from .files import write_atomically
+from ..files import write_atomically
 from .grid import GridSpec
 from .spec import RunSpec
 from .store import RunFolder

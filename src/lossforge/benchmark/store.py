@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from ..errors import SpecError
+from ..files import file_system_time, write_atomically
 from .claim import STALE, claimed, is_alive
-from .files import file_system_time, write_atomically
 from .spec import RunSpec
 
 KEPT = 2  # checkpoints: should the newest be damaged, the one before serves

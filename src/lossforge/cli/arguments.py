@@ -144,7 +144,7 @@ def _mapped(text: str, detail: str) -> Tensor:
             f"{text} has no unique largest weight: {1 - value:.4g} of a noisy class's labels are "
             f"right, {value:.4g} one wrong class; the rate must be below 0.5"
         )
-    return asymmetric(name, value)  # type: ignore[arg-type]
+    return asymmetric(name, value)
 
 
 def _rate(word: str, text: str) -> float:

@@ -5,6 +5,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
+from ..errors import check_rows
 from ..loss import Loss, Policy, Scores
 from .target import TargetLoss
 from .wrappers import Wrapper
@@ -106,8 +107,7 @@ def _transition(T: Tensor | list[list[float]]) -> Tensor:
         raise ValueError(
             f"T must be a square floating-point matrix, got {T.dtype} {tuple(T.shape)}"
         )
-    if not (T >= 0).all() or not torch.allclose(T.sum(-1), T.new_ones(()), atol=1e-5):
-        raise ValueError(f"T must have rows of probabilities that sum to one, got {T.tolist()}")
+    check_rows("T", T.detach().double())
     return T.detach().clone()
 
 

@@ -5,13 +5,16 @@ from .estimate import NoiseEstimate, estimate_noise
 from .inject import Corruption, corrupt
 from .instance import InstanceNoise, instance_dependent, instance_rows, part_dependent
 from .measure import confusion_counts, empirical_transition, noise_rate
+from .spec import NoiseSpec
 from .superclasses import SUPERCLASSES
-from .transition import asymmetric, flips, pair, symmetric, transition
+from .transition import CLASS_MAPS, asymmetric, flips, pair, symmetric, transition
 
 __all__ = [
+    "CLASS_MAPS",
     "Corruption",
     "InstanceNoise",
     "NoiseEstimate",
+    "NoiseSpec",
     "SUPERCLASSES",
     "asymmetric",
     "confusion_counts",

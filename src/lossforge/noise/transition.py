@@ -5,12 +5,12 @@ the label j, so rows sum to one.
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ..errors import check_integer, check_number
+from ..errors import check_integer, check_number, check_rows, unknown
 from .superclasses import SUPERCLASSES
 
 # Classes that are mistaken for each other, as every paper since Patrini et al. (CVPR 2017) maps
@@ -18,6 +18,31 @@ from .superclasses import SUPERCLASSES
 # 5 <-> 6, 3 -> 8.
 CIFAR10_FLIPS = {9: 1, 2: 0, 3: 5, 5: 3, 4: 7}
 MNIST_FLIPS = {7: 1, 2: 7, 5: 6, 6: 5, 3: 8}
+
+
+def _next_within(groups: tuple[tuple[int, ...], ...]) -> dict[int, int]:
+    """Turn every label into the next of its group, the last into the first."""
+    return {
+        label: group[(place + 1) % len(group)]
+        for group in groups
+        for place, label in enumerate(group)
+    }
+
+
+class ClassMap(NamedTuple):
+    """Which class each noisy class is mistaken for; None and none: the next, of any number."""
+
+    num_classes: int | None
+    flips: Mapping[int, int]
+
+
+CLASS_MAPS = {
+    "cifar10": ClassMap(10, CIFAR10_FLIPS),
+    "cifar100": ClassMap(100, _next_within(SUPERCLASSES)),
+    "mnist": ClassMap(10, MNIST_FLIPS),
+    "next": ClassMap(None, {}),
+}
+"""Class maps of asymmetric noise by name; data sets without a published one take "next"."""
 
 
 def transition(T: Tensor) -> Tensor:
@@ -31,14 +56,7 @@ def transition(T: Tensor) -> Tensor:
         raise ValueError(
             f"T must be square, with 2 classes or more, got {' x '.join(map(str, T.shape))}"
         )
-    if not bool(((T >= 0) & (T <= 1 + 1e-6)).all()):
-        raise ValueError(
-            f"entries of T must be probabilities, got {T.min().item()}..{T.max().item()}"
-        )
-    sums = T.sum(1)
-    worst = int((sums - 1).abs().argmax())
-    if abs(sums[worst].item() - 1) > 1e-6:
-        raise ValueError(f"rows of T must sum to 1, row {worst} sums to {sums[worst].item():.6g}")
+    check_rows("T", T)
     # returned bit for bit: numpy's multinomial, and so published labels, hang on the last one
     return T
 
@@ -85,9 +103,10 @@ def pair(num_classes: int, rate: float) -> Tensor:
 
 
 def asymmetric(
-    name: Literal["cifar10", "cifar100", "mnist"],
+    name: str,
     rate: float,
     *,
+    num_classes: int | None = None,
     blocks: Literal["superclass", "alphabetical"] = "superclass",
 ) -> Tensor:
     """The asymmetric noise of the literature: each noisy class turns into a similar one.
@@ -96,29 +115,25 @@ def asymmetric(
     `rate`; on CIFAR-100 every class turns into the next of its superclass.
 
     Args:
-        name: Whose classes.
+        name: Whose classes: one of `CLASS_MAPS`.
         rate: The probability of the mistake within a noisy class.
+        num_classes: For the map "next", which suits any number of classes.
         blocks: For CIFAR-100: "superclass" follows the 20 superclasses of the data. Nearly all
             published code takes blocks of five consecutive fine labels instead, which are
             alphabetical: 94 of its 100 flips leave the superclass. "alphabetical" is that noise.
     """
     if blocks not in ("superclass", "alphabetical"):
         raise ValueError(f"blocks must be 'superclass' or 'alphabetical', got {blocks!r}")
-    if name == "cifar10":
-        return flips(10, CIFAR10_FLIPS, rate)
-    if name == "mnist":
-        return flips(10, MNIST_FLIPS, rate)
-    if name != "cifar100":
-        raise ValueError(f"name must be one of cifar10, cifar100, mnist, got {name!r}")
-    groups = (
-        SUPERCLASSES
-        if blocks == "superclass"
-        else tuple(tuple(range(first, first + 5)) for first in range(0, 100, 5))
-    )
-    following = {
-        label: group[(place + 1) % 5] for group in groups for place, label in enumerate(group)
-    }
-    return flips(100, following, rate)
+    if name not in CLASS_MAPS:
+        raise unknown("class map", name, CLASS_MAPS)
+    known, targets = CLASS_MAPS[name]
+    if known is None:
+        if num_classes is None:
+            raise ValueError("num_classes must be given for the class map 'next'")
+        return pair(num_classes, rate)
+    if name == "cifar100" and blocks == "alphabetical":
+        targets = _next_within(tuple(tuple(range(i, i + 5)) for i in range(0, 100, 5)))
+    return flips(known, targets, rate)
 
 
 def _check(num_classes: int, rate: float) -> None:

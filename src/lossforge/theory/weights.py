@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-TOLERANCE = 1e-6  # of a row's sum: estimates are stored in single precision
+from ..errors import check_rows
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,7 @@ def _weights(values: object) -> Tensor:
             "noise must be a matrix or a vector over 2 classes or more, got shape "
             f"{tuple(weights.shape)}"
         )
-    wrong = ~((weights >= 0) & (weights <= 1 + TOLERANCE)).all(1)
-    if bool(wrong.any()):
-        row = int(wrong.nonzero()[0])
-        entries = weights[row]
-        bad = entries[~((entries >= 0) & (entries <= 1 + TOLERANCE))][0]
-        raise ValueError(f"row {row} of the noise must hold probabilities, got {float(bad):g}")
-    off = (weights.sum(1) - 1).abs()
-    if bool((off > TOLERANCE).any()):
-        row = int((off > TOLERANCE).nonzero()[0])
-        total = float(weights[row].sum())
-        raise ValueError(f"row {row} of the noise must sum to 1, got {total:.9g}")
+    check_rows("the noise", weights)
     return weights
 
 

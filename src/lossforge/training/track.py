@@ -1,15 +1,13 @@
 """Where the metrics go while a run is under way: callables for `train(on_epoch=...)`."""
 
 import json
-import os
-import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import extra
+from ..files import write_atomically
 from .state import State
 
 
@@ -29,16 +27,7 @@ class MetricsFile:
 
     def __call__(self, state: State) -> None:
         lines = "".join(json.dumps(row) + "\n" for row in state.metrics)
-        fresh = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.part")
-        try:
-            fresh.write_text(lines, encoding="utf-8")
-            fresh.replace(self.path)
-        except OSError as error:
-            reason = f"cannot write: {os.strerror(error.errno or 0)}"
-            raise OSError(error.errno, reason, str(self.path)) from error
-        finally:
-            with suppress(OSError):  # a read-only file system refuses even to remove nothing
-                fresh.unlink()
+        write_atomically(self.path, lines.encode(), durable=False)
 
 
 class SupportsLog(Protocol):

@@ -8,20 +8,28 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file's content in one step, and on disk before this returns.
+def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
+    """Replace a file's content in one step.
 
     The content goes to a temporary file beside it, which then takes its name. A failure (a full
     disk, a folder that may not be written) names the file and leaves what was there.
+
+    Args:
+        path: The file.
+        content: All of its new content.
+        durable: Whether the content is on disk before this returns, so that it outlives a crash
+            of the machine and not only of the process.
     """
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with temporary.open("wb") as stream:
             stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
         os.replace(temporary, path)
-        _flush_folder(path.parent)
+        if durable:
+            _flush_folder(path.parent)
     except OSError as error:
         raise OSError(
             error.errno, f"cannot write: {os.strerror(error.errno or 0)}", str(path)
