@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from ..benchmark import choose, noises
+from ..benchmark import choose
 from ..benchmark.prepare import prepare_data
+from ..data.sources import find
 from ..report.frontier import check_picture, write_picture
 from ..report.search import Point, search_figure
 from ..tuning import Comparison, Progress, Tuned
@@ -119,8 +120,8 @@ def _admitted(
         return text
     kind, _, rate = text.partition(":")
     if kind == "asymmetric" and ":" not in rate:
-        known = noises.MAPS.get(data)
-        text = f"pair:{rate}" if known is None else f"asymmetric:{known}:{rate}"
+        class_map = find(data).class_map
+        text = f"pair:{rate}" if class_map == "next" else f"asymmetric:{class_map}:{rate}"
     spec = choose.one_run(data, "given", "CE", settings=settings)
     choose.check_data([spec], data_dir)
     return read_noise(text, prepare_data(spec, data_dir).num_classes).weights

@@ -6,6 +6,7 @@ from .doctor import Finding, diagnose
 from .folders import load as folder
 from .human import HumanLabels, human_labels, instance_labels
 from .images import ImageFiles
+from .labels import check_noise, label_files, noisy_labels
 from .source import Source
 from .sources import fetch, load, names
 from .tables import load as table
@@ -20,13 +21,16 @@ __all__ = [
     "Split",
     "Transform",
     "augment",
+    "check_noise",
     "diagnose",
     "fetch",
     "folder",
     "human_labels",
     "instance_labels",
+    "label_files",
     "load",
     "names",
+    "noisy_labels",
     "subset",
     "table",
 ]

@@ -37,7 +37,7 @@ class _Release(NamedTuple):
 
 _SOURCE = "https://github.com/UCSC-REAL/cifar-10-100n/raw/main/data/"
 # The authors publish no checksums; these are of their files as we have them.
-RELEASES: Mapping[Name, _Release] = {
+RELEASES: Mapping[str, _Release] = {
     "cifar10": _Release(
         File(
             "CIFAR-10_human.pt",

@@ -30,6 +30,9 @@ class Source:
         archive: An archive of all of `files`.
         obtain: How to get what cannot be downloaded from here.
         terms: Licence or terms of use.
+        class_map: The class map that its asymmetric noise follows, see `lossforge.noise.NoiseSpec`.
+        human_labels: Names of the sets of human labels that are known for it.
+        instance_rates: Rates of the frozen instance-dependent labels, if such are published.
     """
 
     name: str
@@ -44,6 +47,9 @@ class Source:
     archive: File | None = None
     obtain: str = ""
     terms: str = ""
+    class_map: str = "next"
+    human_labels: tuple[str, ...] = ()
+    instance_rates: tuple[float, ...] = ()
 
     def parts(self, data_dir: PathLike | None) -> Mapping[str, Split]:
         """Every part by name; label files have none."""

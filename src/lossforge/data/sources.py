@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+from ..errors import unknown
 from . import clothing, ilsvrc, webvision
 from .cifar import CIFAR10, CIFAR100, CifarLayout, load_cifar10, load_cifar100
 from .dataset import Dataset
@@ -32,12 +33,15 @@ def _cifar(
         files=tuple(File(f"{layout.folder}/{file.path}", file.checksum) for file in inside),
         archive=layout.archive,
         terms="no licence stated; cite Krizhevsky 2009",
+        class_map=layout.name,
+        human_labels=tuple(RELEASES[layout.name].keys),
+        instance_rates=INSTANCE_RATES,
     )
 
 
 def _human(data_dir: PathLike | None) -> dict[str, Labels]:
     return {
-        f"{name} {kind}": human_labels(name, kind, data_dir=data_dir)
+        f"{name} {kind}": human_labels(name, kind, data_dir=data_dir)  # type: ignore[arg-type]
         for name, release in RELEASES.items()
         for kind in release.keys
     }
@@ -88,6 +92,7 @@ SOURCES = {
             10,
             digits,
             counts={"train": 1438, "test": 359},
+            class_map="mnist",
         ),
         Source(
             "digits-pairs",
@@ -211,7 +216,7 @@ def find(name: str) -> Source:
     try:
         return SOURCES[name.lower()]
     except KeyError:
-        raise ValueError(f"unknown data {name!r}, known: {', '.join(SOURCES)}") from None
+        raise unknown("data set", name, SOURCES) from None
 
 
 def load(name: str, *, data_dir: PathLike | None = None, **options: Any) -> Dataset:
