@@ -129,7 +129,7 @@ class Loss(nn.Module, ABC):
         if soft:
             values = self._soft(scores, rules.rows(target).to(wide), weight)
             kept: Tensor | int = values.shape[0]
-            shape = input.shape[:1] * (input.dim() > 1) + input.shape[2:]
+            shape = torch.Size() if input.dim() == 1 else input.shape[:1] + input.shape[2:]
         else:
             values, kept = self._hard(scores, target.reshape(-1).long(), weight)
             shape = target.shape if input.dim() > 1 else torch.Size()
@@ -193,10 +193,15 @@ class Loss(nn.Module, ABC):
         return new
 
     def _policy_text(self) -> str:
-        parts = [] if self.weight is None else [f"weight={self.weight.tolist()}"]
-        parts += [f"ignore_index={self.ignore_index}"] * (self.ignore_index != -100)
-        parts += [f"reduction={self.reduction!r}"] * (self.reduction != "mean")
-        parts += [f"label_smoothing={self.label_smoothing}"] * (self.label_smoothing != 0)
+        parts = []
+        if self.weight is not None:
+            parts.append(f"weight={self.weight.tolist()}")
+        if self.ignore_index != -100:
+            parts.append(f"ignore_index={self.ignore_index}")
+        if self.reduction != "mean":
+            parts.append(f"reduction={self.reduction!r}")
+        if self.label_smoothing != 0:
+            parts.append(f"label_smoothing={self.label_smoothing}")
         return ", ".join(parts)
 
     def __str__(self) -> str:
