@@ -34,8 +34,7 @@ import lossforge
 from lossforge import models
 from lossforge.data.augment import CIFAR10_TRANSFORM
 from lossforge.training import Samples, Settings
-from lossforge.training.fit import Fit
-from lossforge.training.objective import Objective
+from lossforge.training.fit import Fit, SampleLoss
 
 BATCH, CLASSES, SIDE = 128, 10, 32
 LOSS = "BEF"
@@ -114,7 +113,7 @@ def ours(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
     cpu = torch.device("cpu")
     samples = Samples(partial(CIFAR10_TRANSFORM, images), labels)
     fit = Fit(model, model, SETTINGS.make_optimizer(model.parameters()), SETTINGS, cpu)
-    objective = Objective(lossforge.parse(LOSS), cpu)
+    objective = SampleLoss(lossforge.parse(LOSS), cpu)
     generator = Generator().manual_seed(0)
     return lambda order: fit.epoch(0, objective, samples, order, generator)
 

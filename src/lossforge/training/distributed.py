@@ -11,7 +11,7 @@ gradients. If process r differentiates :math:`\frac{W}{D} \sum_{i \in B_r} l_i`,
 .. math:: \frac{1}{W} \sum_r \nabla \frac{W}{D} \sum_{i \in B_r} l_i
     = \frac{1}{D} \sum_{i \in B} \nabla l_i = \nabla L,
 
-because the parts are disjoint and make up B; nothing is asked of their sizes, and one may be empty.
+because the parts are disjoint and make up B; their sizes do not matter, and one may be empty.
 D must be that of the whole batch. (Each process dividing by its own D_r gives
 :math:`\frac{1}{W} \sum_r \frac{1}{D_r} \sum_{B_r} \nabla l_i`, which is the same only if all
 D_r = D / W.) No message is needed for it: all processes draw the same batch order and know all
@@ -20,8 +20,8 @@ labels. With reduction "sum" the same holds with D = 1.
 The L1 decay and the clipping act on the averaged gradient, which is the same everywhere, so they
 too are those of one process; then the optimizers take the same step from the same parameters.
 
-Not the same as in one process are a batch norm, which sees only its part of the batch, and
-augmentation and dropout, for which each process has a random stream of its own.
+Two things differ from one process: a batch norm sees only its process's part of the batch, and
+augmentation and dropout draw from a separate random stream in each process.
 """
 
 import os
@@ -36,27 +36,27 @@ from .state import State
 
 
 def world() -> tuple[int, int]:
-    """The rank of this process and the number of processes, (0, 1) if it is alone."""
+    """Return this process's rank and the number of processes; (0, 1) without a process group."""
     if distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
     return 0, 1
 
 
 def share(positions: Tensor) -> Tensor:
-    """This process's part, nearly as large as every other's; rank 0 has one if anybody has."""
+    """Return this process's share; shares differ by at most one, and rank 0's is never smaller."""
     rank, size = world()
     return positions.tensor_split(size)[rank]
 
 
 def total(values: Tensor) -> Tensor:
-    """The sum over all processes, which all receive."""
+    """Sum over all processes, for all of them."""
     if world()[1] > 1:
         distributed.all_reduce(values)
     return values
 
 
 def wrap(model: nn.Module) -> nn.Module:
-    """The model, its gradients averaged over the processes; all start from rank 0's weights."""
+    """Average the model's gradients over the processes; all start from rank 0's weights."""
     return DistributedDataParallel(model) if world()[1] > 1 else model
 
 
@@ -68,7 +68,7 @@ def agree_on_buffers(model: nn.Module) -> None:
 
 
 def agree_on_state(state: State | None, device: torch.device) -> State | None:
-    """The state that rank 0 was given; the others need not have read any."""
+    """Give every process the state of rank 0; the others need not have read one."""
     rank, size = world()
     if size == 1:
         return state
@@ -79,7 +79,7 @@ def agree_on_state(state: State | None, device: torch.device) -> State | None:
 
 @contextmanager
 def launched(device: str = "cpu") -> Iterator[str]:
-    """Join the processes that torchrun started, if it did, and leave them in the end.
+    """Join the process group if torchrun started this process, and leave it at the end.
 
     Args:
         device: "cpu", or "cuda" for one GPU a process.

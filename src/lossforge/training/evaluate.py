@@ -1,4 +1,4 @@
-"""What a model predicts, and how good that is."""
+"""Predictions of a model and their accuracy."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -20,15 +20,15 @@ def top_classes(
     batch_size: int = 512,
     context: AbstractContextManager[object] | None = None,
 ) -> Tensor:
-    """The five likeliest classes of each sample (N, 5), likeliest first.
+    """Return the five likeliest classes of each sample (N, 5), likeliest first.
 
-    Of five classes or fewer only the likeliest is told, and the other columns are -1. Several
-    processes share the work, and all receive the whole answer.
+    With five classes or fewer only the likeliest is given, and the other columns are -1. Several
+    processes share the work, and all receive the whole result.
 
     Args:
         model: The model, called in evaluation mode.
         samples: The samples, read without augmentation.
-        positions: Those to look at, all if None.
+        positions: The samples to evaluate, all if None.
         batch_size: Samples in one call of the model.
         context: Entered around the calls, such as an autocast.
     """
@@ -50,12 +50,12 @@ def features(
     *,
     batch_size: int = 512,
 ) -> Tensor:
-    """What the model's last layer sees of each sample (N, D): its method `features`.
+    """Return the inputs of the model's last layer (N, D), by its method `features`.
 
     Args:
         model: A model with a method `features`, called in evaluation mode.
         samples: The samples, read without augmentation.
-        positions: Those to look at, all if None.
+        positions: The samples to evaluate, all if None.
         batch_size: Samples in one call of the model.
     """
     extract = getattr(model, "features", None)
@@ -67,11 +67,11 @@ def features(
 
 
 def accuracy(top: Tensor, labels: Tensor) -> dict[str, float | None]:
-    """Top-1 and top-5 accuracy in per cent; no top 5 if there are five classes or fewer.
+    """Return top-1 and top-5 accuracy in per cent; top-5 is None with five classes or fewer.
 
     Args:
         top: The predictions, as `top_classes` gives them.
-        labels: What is right (N,).
+        labels: The correct labels (N,).
     """
     hits = top == labels[:, None]
     several = bool((top[:, 1:] >= 0).any())
@@ -79,12 +79,12 @@ def accuracy(top: Tensor, labels: Tensor) -> dict[str, float | None]:
 
 
 def memorisation(predicted: Tensor, given: Tensor, true: Tensor | None) -> dict[str, float | None]:
-    """How a model has taken right and wrong training labels, in per cent.
+    """How well a model fits correct and wrong training labels, in per cent.
 
     Args:
         predicted: The model's classes (N,).
-        given: The labels it was trained on; a negative one is no label, and its sample left out.
-        true: The true labels; without them nothing is known.
+        given: The labels it was trained on; samples with a negative one are left out.
+        true: The true labels; if None, all values are None.
 
     Returns:
         Of the mislabelled samples, how many are predicted as their wrong label (`noise_fit`) and
@@ -123,14 +123,14 @@ def _apply(
 
 
 def _top(logits: Tensor) -> Tensor:
-    """The likeliest classes, counted from 1; 0 for those not told."""
+    """Return the likeliest classes, counted from 1; 0 where none is given."""
     width = TOP if logits.shape[1] > TOP else 1
     return nn.functional.pad(logits.topk(width).indices + 1, (0, TOP - width))
 
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
-    """In evaluation mode, and back in the mode before."""
+    """Set evaluation mode, and restore the previous mode."""
     mode = model.training
     model.eval()
     try:

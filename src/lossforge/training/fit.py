@@ -1,5 +1,6 @@
-"""Steps along the gradient."""
+"""Steps along the gradient of a loss."""
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ import torch
 from torch import Generator, Tensor, nn, optim
 
 from . import distributed
-from .objective import Objective
 from .samples import Samples
 from .settings import Settings
 
@@ -18,7 +18,7 @@ class Diverged(RuntimeError):  # noqa: N818 - it says what happened
     """The training loss or a parameter is no longer finite.
 
     Attributes:
-        metrics: What was measured in the epochs before.
+        metrics: Those of the epochs before.
     """
 
     def __init__(self, message: str, metrics: list[dict[str, Any]]) -> None:
@@ -26,12 +26,59 @@ class Diverged(RuntimeError):  # noqa: N818 - it says what happened
         self.metrics = metrics
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One epoch of training after another.
+LossLike = nn.Module | Callable[[int], nn.Module]
+"""A loss, or a function from the epoch (counted from 0) to the loss of that epoch."""
+
+
+class SampleLoss:
+    """A loss as a value for each sample, with the weight that a mean over samples divides by.
+
+    For every loss with the contract of `torch.nn.CrossEntropyLoss`, the mean over a batch is the
+    sum of the values that reduction "none" gives over the sum of the kept labels' weights.
 
     Args:
-        model: What is trained.
+        loss: A loss with reduction "mean" or "sum"; it is copied, not changed.
+        device: Where it is evaluated.
+    """
+
+    def __init__(self, loss: nn.Module, device: torch.device) -> None:
+        reduction = getattr(loss, "reduction", None)
+        if reduction not in ("mean", "sum") or not hasattr(loss, "ignore_index"):
+            raise TypeError(
+                "loss must have reduction 'mean' or 'sum', weight and ignore_index as "
+                f"torch.nn.CrossEntropyLoss has, got {loss!r}"
+            )
+        self.mean = reduction == "mean"
+        self.ignore_index: int = loss.ignore_index  # type: ignore[assignment]
+        weight = getattr(loss, "weight", None)
+        self._weight = None if weight is None else weight.double().cpu()
+        self._loss = copy.deepcopy(loss).to(device)
+        self._loss.reduction = "none"  # type: ignore[assignment]
+
+    @classmethod
+    def at(cls, loss: LossLike, epoch: int, device: torch.device) -> "SampleLoss":
+        """The loss of an epoch."""
+        return cls(loss if isinstance(loss, nn.Module) else loss(epoch), device)
+
+    def __call__(self, logits: Tensor, target: Tensor) -> Tensor:
+        """(N,) weighted values, 0 where the label is ignored."""
+        if logits.dtype in (torch.float16, torch.bfloat16):
+            logits = logits.float()
+        values: Tensor = self._loss(logits, target)
+        return values
+
+    def kept(self, labels: Tensor) -> float:
+        """The total weight of the labels that are not ignored."""
+        keep = labels[labels != self.ignore_index]
+        return float(len(keep) if self._weight is None else self._weight[keep].sum())
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Trains a model one epoch at a time.
+
+    Args:
+        model: The model.
         net: The model as it is called: distributed, compiled.
         optimizer: The optimizer of its parameters.
         settings: How to train.
@@ -47,50 +94,50 @@ class Fit:
     def epoch(
         self,
         epoch: int,
-        objective: Objective,
+        loss: SampleLoss,
         samples: Samples,
         order: Tensor,
         augment: Generator,
     ) -> tuple[float, float]:
-        """Train for an epoch; the mean loss, and the accuracy on given labels in per cent."""
+        """Train for an epoch; return the mean loss, and the accuracy on given labels in %."""
         self.model.train()
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.learning_rate(epoch)
         sums, weight, labelled = [], 0.0, 0
         for batch in batches(order, self.settings.batch_size):
             labels = samples.given[batch]
-            kept = objective.kept(labels)
+            kept = loss.kept(labels)
             if kept:
-                sums.append(self._step(objective, samples, batch, kept, augment))
+                sums.append(self._step(loss, samples, batch, kept, augment))
                 weight += kept
-                labelled += int((labels != objective.ignore_index).sum())
+                labelled += int((labels != loss.ignore_index).sum())
         if not sums:
             raise ValueError("samples must have a label that the loss does not ignore, got none")
-        loss, hits = distributed.total(torch.stack(sums)).cpu().double().sum(0).tolist()
-        return loss / weight, 100 * hits / labelled
+        value, hits = distributed.total(torch.stack(sums)).cpu().double().sum(0).tolist()
+        return value / weight, 100 * hits / labelled
 
     def _step(
         self,
-        objective: Objective,
+        loss: SampleLoss,
         samples: Samples,
         batch: Tensor,
         kept: float,
         augment: Generator,
     ) -> Tensor:
-        """One step; this process's sum of losses and number of hits."""
+        """Take one step; return this process's sum of losses and number of hits."""
         mine = distributed.share(batch)
-        # A process with nothing to do must still take part in averaging the gradient.
+        # A process without samples must still take part in averaging the gradient.
         positions = mine if len(mine) else batch[:1]
         target = samples.given[positions].to(self.device)
         with self.settings.autocast(self.device):
             logits = self.net(samples.inputs(positions, self.device, augment))
-        total = objective(logits, target)[: len(mine)].sum()
+        total = loss(logits, target)[: len(mine)].sum()
         self.optimizer.zero_grad()
         _, size = distributed.world()
-        torch.autograd.backward(total * (size / kept if objective.mean else size))
+        torch.autograd.backward(total * (size / kept if loss.mean else size))
         self._decay_and_clip()
         self.optimizer.step()
-        hit = (logits.detach().argmax(1) == target) & (target != objective.ignore_index)
+        hit = (logits.detach().argmax(1) == target) & (target != loss.ignore_index)
         hits = hit[: len(mine)].sum()
         return torch.stack([total.detach(), hits.to(total.dtype)])
 
@@ -109,17 +156,18 @@ class Fit:
         if math.isfinite(loss) and finite:
             return
         what = f"the mean loss is {loss:g}" if finite else "parameters are not finite"
-        advice = ["a smaller clip" if self.settings.clip else "clip=5"]
-        advice += ["precision='float32'"] * (self.settings.precision != "float32")
+        advice = "a smaller clip" if self.settings.clip else "clip=5"
+        if self.settings.precision != "float32":
+            advice += " or precision='float32'"
         raise Diverged(
             f"training diverged in epoch {epoch + 1}: {what}; "
-            f"try an lr below {self.settings.lr:g} or {' or '.join(advice)}",
+            f"try an lr below {self.settings.lr:g} or {advice}",
             metrics,
         )
 
 
 def batches(order: Tensor, size: int) -> list[Tensor]:
-    """The order cut into batches; a single sample left over joins the batch before."""
+    """Cut the order into batches; a single sample left over joins the batch before."""
     parts = list(torch.split(order, size))
     if len(parts) > 1 and len(parts[-1]) == 1 < size:
         parts[-2:] = [torch.cat(parts[-2:])]

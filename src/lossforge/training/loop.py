@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from . import distributed
 from .evaluate import accuracy, memorisation, top_classes
-from .fit import Fit
-from .objective import LossLike, Objective
+from .fit import Fit, LossLike, SampleLoss
+from .precision import check_precision
 from .samples import Samples
 from .seeds import generator, seeded
 from .settings import Settings
@@ -32,18 +32,18 @@ def train(
     device: str | torch.device = "cpu",
     on_epoch: Callable[[State], object] | None = None,
 ) -> State:
-    """Train a model in place, from its present weights or on from a state.
+    """Train a model in place, from its present weights or from a state.
 
     On a CPU with a fixed number of threads, seed, settings and initial weights determine every bit
     of the result, whether or not the run was interrupted and continued from a state. Torch's global
     random state is left as it was. In a process group (torchrun) every process calls this with the
     same arguments, and each works on its part of every batch: see `lossforge.training.distributed`.
 
-    A last batch that is not full is used; a single sample left over joins the batch before, for a
-    batch norm cannot do with one. A batch all of whose labels are ignored makes no step.
+    A last batch that is not full is used; a single sample left over joins the batch before, as a
+    batch norm needs two. A batch all of whose labels are ignored makes no step.
 
     Args:
-        model: What is trained.
+        model: The model.
         loss: A `lossforge.Loss` or a `torch.nn.CrossEntropyLoss`, with reduction "mean" or "sum";
             or a function from the epoch, counted from 0, to such a loss.
         samples: The training samples; only their given labels are trained on.
@@ -51,7 +51,7 @@ def train(
         settings: How to train.
         seed: Determines batch order, augmentation, dropout and the probed samples.
         validation: Held-out samples, judged by their given labels.
-        state: Where to go on from; in a process group, rank 0's counts.
+        state: The state to continue from; in a process group, that of rank 0.
         device: Where to train.
         on_epoch: Called after every epoch with the state then; in a process group by rank 0 alone.
 
@@ -63,6 +63,7 @@ def train(
 
     Raises:
         Diverged: If the loss or a parameter is not finite after an epoch.
+        RuntimeError: If precision is "bf16" and this CPU cannot train in it.
     """
     if not len(samples):
         raise ValueError("samples must not be empty")
@@ -80,12 +81,14 @@ def train(
     fit = Fit(model, torch.compile(net) if settings.compile else net, optimizer, settings, device)
     probe = torch.randperm(len(samples), generator=generator(seed, "probe"))[: settings.probe]
     judge = _Judge(model, settings, device, samples, probe.sort().values, tests, validation)
+    if len(metrics) < settings.epochs:
+        check_precision(settings.precision, device)
     for epoch in range(len(metrics), settings.epochs):
         order = torch.randperm(len(samples), generator=generator(seed, "order", epoch))
         augment = generator(seed, "augment", epoch, rank)
-        objective = Objective.at(loss, epoch, device)
+        sample_loss = SampleLoss.at(loss, epoch, device)
         with seeded(device, seed, "layers", epoch, rank):
-            mean, right = fit.epoch(epoch, objective, samples, order, augment)
+            mean, right = fit.epoch(epoch, sample_loss, samples, order, augment)
         fit.check(epoch, mean, metrics)
         row = {"epoch": epoch + 1, "lr": settings.learning_rate(epoch), "loss": mean}
         metrics.append({**row, "accuracy": right, **judge.measure()})
@@ -96,7 +99,7 @@ def train(
 
 @dataclass(frozen=True)
 class _Judge:
-    """What is measured after every epoch."""
+    """Measures the model after every epoch."""
 
     model: nn.Module
     settings: Settings
@@ -120,6 +123,6 @@ class _Judge:
         return {"tests": tests, "validation": chosen_by, **noise}
 
     def _top(self, samples: Samples, positions: Tensor | None = None) -> Tensor:
-        # larger than in training, as no activations are kept
+        # larger batches than in training, as no activations are kept
         size, context = 4 * self.settings.batch_size, self.settings.autocast(self.device)
         return top_classes(self.model, samples, positions, batch_size=size, context=context)

@@ -1,4 +1,4 @@
-"""What training needs to know of data."""
+"""Labelled samples as training reads them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,13 +41,13 @@ class Samples:
 
     @property
     def labels(self) -> Tensor:
-        """The best labels there are: the true ones if they are known."""
+        """The true labels if they are known, otherwise the given ones."""
         return self.given if self.true is None else self.true
 
     def inputs(
         self, positions: Tensor, device: torch.device, generator: Generator | None = None
     ) -> Tensor:
-        """A batch on a device; images with their channels last, which convolutions prefer."""
+        """Read a batch onto a device; images channels last, which is faster for convolutions."""
         batch = self.read(positions, generator).to(device, non_blocking=True)
         if batch.dim() == 4:
             return batch.contiguous(memory_format=torch.channels_last)

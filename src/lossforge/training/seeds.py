@@ -1,8 +1,8 @@
-"""Random streams that are named, not shared.
+"""Named random streams.
 
-Each purpose has a generator of its own, made anew from the run's seed whenever it is needed. So
-what one part draws never moves another part's stream, and a checkpoint holds no random state: the
-stream of epoch 7 can be had without having drawn those of epochs 1 to 6.
+Each purpose has its own generator, made from the run's seed whenever it is needed. So draws for
+one purpose never shift another's stream, and a checkpoint holds no random state: the stream of
+epoch 7 does not require those of epochs 1 to 6.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from ..errors import check_integer
 
 
 def generator(seed: int, *purpose: str | int) -> Generator:
-    """A CPU generator for one purpose of a run.
+    """Make a CPU generator for one purpose of a run.
 
     Args:
         seed: The run's seed, 0 or more.
@@ -27,7 +27,7 @@ def generator(seed: int, *purpose: str | int) -> Generator:
 
 @contextmanager
 def seeded(device: torch.device, seed: int, *purpose: str | int) -> Iterator[None]:
-    """Seed torch's global streams for a while, then put them back.
+    """Seed torch's global streams inside the context, and restore them afterwards.
 
     Layers such as dropout draw from the global stream and take no generator.
 
@@ -51,8 +51,8 @@ def seeded(device: torch.device, seed: int, *purpose: str | int) -> Iterator[Non
 
 
 def _derive(seed: int, *purpose: str | int) -> int:
-    """63 bits that differ for every seed and purpose."""
+    """Derive 63 bits that differ for every seed and purpose."""
     check_integer("seed", seed, 0)
-    # the form of a tuple tells ("a", 1) from ("a", "1") and ("a1",)
+    # the text of a tuple distinguishes ("a", 1) from ("a", "1") and ("a1",)
     text = repr((int(seed), *purpose)).encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8]) >> 1

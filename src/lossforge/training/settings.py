@@ -1,4 +1,4 @@
-"""How a model is trained: optimizer, schedule, precision."""
+"""Training settings: optimizer, schedule, precision."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -29,7 +29,8 @@ class Settings:
         schedule: "constant"; "cosine" down to 0; "exponential:g", times g each epoch; or
             "steps:g@a,b", times g after a and again after b epochs.
         clip: The largest norm of the gradient, L1 decay included; None does not clip.
-        precision: "float32" leaves the model's own precision; "bf16" is autocast.
+        precision: "float32" leaves the model's own precision; "bf16" is autocast, which
+            on a CPU is tried in a child process first.
         compile: Whether `torch.compile` is applied to the model.
         probe: Training samples on which the fit to wrong labels is measured, at most; 0 for none.
     """
@@ -74,11 +75,11 @@ class Settings:
         _factor(self.schedule, self.epochs)
 
     def learning_rate(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0: a pure function, so nothing to save."""
+        """Return the learning rate of an epoch, counted from 0; a pure function, so not saved."""
         return self.lr * _factor(self.schedule, self.epochs)(epoch)
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
-        """A fresh optimizer of the parameters."""
+        """Make a new optimizer of the parameters."""
         if self.optimizer == "adam":
             betas = (self.momentum, 0.999)
             return optim.Adam(parameters, self.lr, betas, weight_decay=self.weight_decay)
@@ -91,12 +92,12 @@ class Settings:
         )
 
     def autocast(self, device: torch.device) -> torch.autocast:
-        """The context in which the model is called."""
+        """Make the context in which the model is called."""
         return torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
 
 def _factor(schedule: object, epochs: int) -> Callable[[int], float]:
-    """What multiplies the learning rate, as a function of the epochs done."""
+    """Return the factor of the learning rate as a function of the finished epochs."""
     if not isinstance(schedule, str):
         raise TypeError(f"schedule must be {_FORMS}, got {schedule!r}")
     kind, colon, rest = schedule.partition(":")

@@ -1,4 +1,4 @@
-"""A run between two epochs."""
+"""Checkpoints: a run between two epochs."""
 
 import copy
 import io
@@ -13,14 +13,14 @@ from torch import nn, optim
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """All that a run needs to go on after an epoch as if it had never stopped.
+    """Everything needed to continue a run after an epoch to the same bits.
 
-    No random state is among it: see `lossforge.training.seeds`.
+    It holds no random state: see `lossforge.training.seeds`.
 
     Args:
         model: The model's state dict.
         optimizer: The optimizer's state dict.
-        metrics: What was measured, one dict for each epoch done.
+        metrics: One dict for each finished epoch.
     """
 
     model: dict[str, Any]
@@ -31,22 +31,22 @@ class State:
     def take(
         cls, model: nn.Module, optimizer: optim.Optimizer, metrics: list[dict[str, Any]]
     ) -> "State":
-        """A copy, which further training leaves alone."""
+        """Copy the present state, so that further training does not change it."""
         weights, moments = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-        return cls(weights, moments, list(metrics))  # what was measured never changes
+        return cls(weights, moments, list(metrics))  # rows are never changed
 
     @property
     def epoch(self) -> int:
-        """How many epochs are done."""
+        """Number of finished epochs."""
         return len(self.metrics)
 
     def restore(self, model: nn.Module, optimizer: optim.Optimizer) -> None:
-        """Bring a model and its optimizer to this state."""
+        """Load this state into a model and its optimizer."""
         model.load_state_dict(self.model)
         optimizer.load_state_dict(copy.deepcopy(self.optimizer))
 
     def to_bytes(self) -> bytes:
-        """The state as a file's content."""
+        """Serialise the state."""
         file = io.BytesIO()
         content = {"model": self.model, "optimizer": self.optimizer, "metrics": self.metrics}
         torch.save(content, file)
@@ -54,18 +54,22 @@ class State:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "State":
-        """The state that `to_bytes` wrote; ValueError if it is cut or damaged.
+        """Read what `to_bytes` wrote; raise a ValueError if it is cut or damaged.
 
-        Loading executes nothing that the content brings along.
+        No code in the content is executed.
         """
         try:
-            # torch.load does not look at the checksums that torch.save writes
+            # torch.load ignores the checksums that torch.save writes
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 if (damaged := archive.testzip()) is not None:
                     raise ValueError(f"{damaged} fails its checksum")
             return cls(**torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
         except (
-            *(ValueError, TypeError, RuntimeError, EOFError),
-            *(pickle.UnpicklingError, zipfile.BadZipFile),
+            ValueError,
+            TypeError,
+            RuntimeError,
+            EOFError,
+            pickle.UnpicklingError,
+            zipfile.BadZipFile,
         ) as error:
             raise ValueError(f"content must be a whole training state: {error}") from error

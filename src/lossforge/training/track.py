@@ -1,4 +1,4 @@
-"""Where the metrics go while a run is under way: callables for `train(on_epoch=...)`."""
+"""Writers of metrics during a run: callables for `train(on_epoch=...)`."""
 
 import json
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from .state import State
 
 @dataclass(frozen=True)
 class MetricsFile:
-    """Keeps a file with one line of JSON for each epoch done.
+    """Keeps a file with one line of JSON for each finished epoch.
 
-    The file is replaced as a whole, so it always has what the state has, no half line and no epoch
-    twice, wherever a run was interrupted and continued. A failure, such as a full disk, names the
-    file and leaves what was there.
+    The file is replaced as a whole, so it always agrees with the state, without partial lines or
+    repeated epochs, wherever a run was interrupted. A failure, such as a full disk, names the file
+    and keeps its old content.
 
     Args:
         path: The file, such as `metrics.jsonl`.
@@ -31,7 +31,7 @@ class MetricsFile:
 
 
 class SupportsLog(Protocol):
-    """What a tracker must do, such as a wandb run."""
+    """The interface of a tracker, such as a wandb run."""
 
     def log(self, data: dict[str, Any], /, *, step: int) -> object: ...
 
@@ -54,8 +54,8 @@ class TensorBoard:
     """Writes each epoch's metrics as TensorBoard events.
 
     Args:
-        folder: Where the event files go. Those of a run that was interrupted may be there:
-            epochs done again replace what they hold.
+        folder: Folder of the event files. It may hold those of an interrupted run; repeated epochs
+            replace theirs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -72,13 +72,13 @@ class TensorBoard:
         self._writer.flush()
 
     def close(self) -> None:
-        """Finish the event file."""
+        """Close the event file."""
         if self._writer is not None:
             self._writer.close()
 
 
 def flat(metrics: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
-    """Metrics in one level, "tests/test/top1", without those that are unknown."""
+    """Flatten metrics to one level, "tests/test/top1"; leave out unknown ones."""
     result: dict[str, float] = {}
     for name, value in metrics.items():
         if isinstance(value, Mapping):
