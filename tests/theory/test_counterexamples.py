@@ -8,18 +8,7 @@ Where the base is f1, powers of e and 3 are compared through integers or partial
 from fractions import Fraction as Q
 
 import pytest
-from rational_proofs import (
-    bernstein,
-    exp_above,
-    exp_below,
-    f2,
-    grid,
-    nonnegative,
-    reduced_loss,
-    separated_loss,
-)
-
-from lossforge.theory.paper import (
+from paper_statements import (
     Curve,
     corollary_1,
     corollary_3,
@@ -30,6 +19,16 @@ from lossforge.theory.paper import (
     theorem_2,
     theorem_5,
     theorem_5_restated,
+)
+from rational_proofs import (
+    bernstein,
+    exp_above,
+    exp_below,
+    f2,
+    grid,
+    nonnegative,
+    reduced_loss,
+    separated_loss,
 )
 
 

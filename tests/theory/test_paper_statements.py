@@ -10,10 +10,7 @@ from itertools import product
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from rational_proofs import f2, nonnegative, reduced_loss, separated_loss
-
-from lossforge import base
-from lossforge.theory.paper import (
+from paper_statements import (
     Check,
     Curve,
     coefficients,
@@ -36,6 +33,9 @@ from lossforge.theory.paper import (
     theorem_5_restated,
     weighted,
 )
+from rational_proofs import f2, nonnegative, reduced_loss, separated_loss
+
+from lossforge import base
 
 few = settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 STEP = Q(1, 10**12)

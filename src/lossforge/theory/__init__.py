@@ -1,6 +1,5 @@
 """Theory that runs: the noise a loss tolerates, proved or refuted, and losses made for a noise."""
 
-from . import paper
 from .certify import InstanceVerdict, certify, certify_instances
 from .coefficients import Allowed, allowed_ratio, coefficient_interval, threshold_interval
 from .design import Design, curvature_interval, design
@@ -36,7 +35,6 @@ __all__ = [
     "from_intervals",
     "frontier",
     "is_symmetric",
-    "paper",
     "ratios",
     "read_noise",
     "threshold_interval",

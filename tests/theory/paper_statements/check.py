@@ -8,7 +8,7 @@ from itertools import chain, combinations, pairwise
 from math import comb, exp
 from typing import NamedTuple
 
-from ...base import BaseFunction, Exponential, Quadratic
+from lossforge.base import BaseFunction, Exponential, Quadratic
 
 Number = Fraction | float
 Vector = tuple[Number, ...]

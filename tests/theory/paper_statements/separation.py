@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ...base import BaseFunction
+from lossforge.base import BaseFunction
+
 from .check import (
     GRID,
     Check,
@@ -80,7 +81,7 @@ def lemma_1(
         points: Values of u_s and u_t to look at.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> ce2 = quadratic(-1, Fraction(3, 10)), [Fraction(37, 57), Fraction(20, 57)], 0
     >>> lemma_1(*ce2).holds, lemma_1(*ce2, on_simplex=True).holds
     (False, True)
@@ -133,7 +134,7 @@ def theorem_2(
         points: Predictions to look at.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> w = [Fraction(3, 100), Fraction(2, 100)]
     >>> ce1 = theorem_2(quadratic(Fraction(-9, 10), 0), w, Fraction(1, 40))
     >>> ce1.hypothesis, ce1.conclusion
@@ -180,7 +181,7 @@ def corollary_1(
         points: Predictions to look at.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> ce4 = [Fraction(1, 2), Fraction(9, 20), Fraction(1, 20)]
     >>> check = corollary_1(quadratic(10, 1), ce4, Fraction(1, 2))
     >>> check.cases, check.conclusion
@@ -238,7 +239,7 @@ def corollary_3(
     The worked example, ten classes with 0.8 symmetric noise: a = 1/30 needs xi <= 234/79.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> w = [Fraction(1, 5)] + [Fraction(4, 45)] * 9
     >>> largest = quadratic(Fraction(234, 79) - 1, 1)
     >>> corollary_3(largest, w, Fraction(1, 30)).cases

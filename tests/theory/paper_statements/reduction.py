@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 
-from ...base import BaseFunction
+from lossforge.base import BaseFunction
+
 from .check import (
     GRID,
     Check,
@@ -38,7 +39,7 @@ def theorem_3(
         points: Predictions to look at. For K = 3 the converse needs one inside the simplex.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> both = theorem_3(quadratic(3, Fraction(1, 2)), 4)
     >>> neither = theorem_3(quadratic(3, Fraction(1, 3)), 4)
     >>> both.hypothesis, both.conclusion, neither.hypothesis, neither.conclusion
@@ -78,7 +79,7 @@ def corollary_2(
         points: Predictions to look at.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> corollary_2(quadratic(3, Fraction(1, 2)), 3).conclusion
     True
     """
@@ -112,7 +113,7 @@ def lemma_2(
         points: Predictions to look at, the heaviest class first.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> symmetric = quadratic(7, Fraction(1, 2))
     >>> w = [Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)]
     >>> lemma_2(symmetric, w).holds
@@ -159,7 +160,7 @@ def lemma_3(
         points: Probabilities to look at.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> lemma_3(quadratic(2, 1), 3, 1).conclusion, lemma_3(quadratic(2, 1), 2, 1).conclusion
     (True, False)
     """
@@ -192,7 +193,7 @@ def theorem_5(
         points: Predictions to look at.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import quadratic
+    >>> from paper_statements import quadratic
     >>> tilted, half = quadratic(Fraction(1, 2), 1), Fraction(1, 2)
     >>> theorem_5(tilted, [3 * half / 2, half / 2, 0]).hypothesis
     True
@@ -221,7 +222,7 @@ def theorem_5_restated(base: Curve | BaseFunction, w: Sequence[Number]) -> Check
         w: Label weights.
 
     >>> from fractions import Fraction
-    >>> from lossforge.theory.paper import Curve
+    >>> from paper_statements import Curve
     >>> ce8 = Curve(lambda p: 1 - p * p, lambda p: -2 * p)
     >>> check = theorem_5_restated(ce8, [1, 0, 0])
     >>> check.hypothesis, check.conclusion, check.witness
