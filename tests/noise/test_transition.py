@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossforge import noise
+from lossforge.noise.transition import SUPERCLASSES
 
 CLASSES = st.integers(2, 60)
 RATES = st.floats(0, 1)
@@ -45,12 +46,12 @@ def test_asymmetric_maps_of_ten_classes(name, wrong):
 
 
 def superclass_of(label):
-    return next(i for i, group in enumerate(noise.SUPERCLASSES) if label in group)
+    return next(i for i, group in enumerate(SUPERCLASSES) if label in group)
 
 
 def test_superclasses_partition_the_fine_labels():
-    assert sorted(sum(noise.SUPERCLASSES, ())) == list(range(100))
-    assert all(len(group) == 5 for group in noise.SUPERCLASSES)
+    assert sorted(sum(SUPERCLASSES, ())) == list(range(100))
+    assert all(len(group) == 5 for group in SUPERCLASSES)
 
 
 @pytest.mark.parametrize(("blocks", "inside"), [("superclass", 100), ("alphabetical", 6)])

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator
 
-from ..errors import check_integer
+from ..errors import check_integer, unknown
 from .cnn import CNN8
 from .mlp import MLP
 from .network import Network
@@ -30,7 +30,7 @@ NETWORKS: dict[str, Callable[..., Network]] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names that `make` knows."""
+    """List the names that `make` takes."""
     return tuple(NETWORKS)
 
 
@@ -42,7 +42,7 @@ def make(
     generator: Generator | None = None,
     **options: Any,
 ) -> Network:
-    """The network of that name, on the CPU, its weights drawn from `generator` alone.
+    """Make a network by name, on the CPU, its weights drawn from `generator` alone.
 
     Torch's global random state is neither read nor changed, so that two runs with equally seeded
     generators start from the same weights whatever else they have drawn.
@@ -68,7 +68,7 @@ def make(
         if option not in known:
             raise TypeError(f"{name} has no option {option!r}; it takes {', '.join(known)}")
     source = Generator().manual_seed(0) if generator is None else _on_cpu(generator)
-    # On "meta" the layers' own initialisation draws nothing, from no generator.
+    # On "meta" the layers' own initialisation draws nothing.
     with torch.device("meta"):
         network = build(num_classes, inputs=shape, **options)
     network.to_empty(device="cpu")
@@ -84,7 +84,7 @@ def _find(name: str) -> Callable[..., Network]:
         raise TypeError(f"name must be a string, got {name!r}")
     build = NETWORKS.get(name.strip().lower())
     if build is None:
-        raise ValueError(f"unknown network {name!r}; known are {', '.join(NETWORKS)}")
+        raise unknown("network", name, NETWORKS)
     return build
 
 

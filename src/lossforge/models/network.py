@@ -1,4 +1,4 @@
-"""What all networks share: features, a linear head, and where initial weights come from."""
+"""The base class of all networks: features, a linear head, and initial weights."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ def protocol(weight: Tensor, generator: Generator | None) -> Tensor:
     """Kaiming-uniform convolutions and Xavier-uniform linear layers.
 
     The released code of APL (HanxunH/Active-Passive-Losses, models.py) starts its CIFAR networks
-    so, and ALF, ANL and eps-softmax repeat it.
+    this way, and ALF, ANL and eps-softmax repeat it.
     """
     if weight.ndim == 4:
         return nn.init.kaiming_uniform_(weight, nonlinearity="relu", generator=generator)
@@ -49,11 +49,11 @@ class Network(nn.Module):
     rule: Rule = staticmethod(protocol)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """What the head sees (N, D): the penultimate activations."""
+        """Return the penultimate activations (N, D), the inputs of the head."""
         raise NotImplementedError
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The logits (N, C)."""
+        """Return the logits (N, C)."""
         logits: Tensor = self.fc(self.features(inputs))
         return logits
 
@@ -77,7 +77,7 @@ class Network(nn.Module):
 
 
 def check_image(inputs: Sequence[int], least: int) -> tuple[int, int, int]:
-    """The shape of one image, if it is one: (channels, height, width), both sides `least` or more.
+    """Check the shape of one image: (channels, height, width), both sides `least` or more.
 
     A shape with the channels last has a side of 1 or 3 and is refused too.
     """

@@ -41,7 +41,7 @@ def load_weights(
     the prefixes of DistributedDataParallel ("module.") and torch.compile ("_orig_mod.").
 
     Args:
-        model: What to load into.
+        model: The network to load into.
         source: A file (.safetensors, or what torch.save wrote), an https:// or file:// address, a
             name ("imagenet1k_v1", "imagenet1k_v2": torchvision's ResNet-50), or a state dict.
         head: "load" loads the classifier too, which must then have as many classes; "new" leaves

@@ -1,12 +1,16 @@
 """Label noise: transition matrices, injection, and measuring what is there."""
 
 from . import published
-from .estimate import NoiseEstimate, estimate_noise
 from .inject import Corruption, corrupt
 from .instance import InstanceNoise, instance_dependent, instance_rows, part_dependent
-from .measure import confusion_counts, empirical_transition, noise_rate
+from .measure import (
+    NoiseEstimate,
+    confusion_counts,
+    empirical_transition,
+    estimate_noise,
+    noise_rate,
+)
 from .spec import NoiseSpec
-from .superclasses import SUPERCLASSES
 from .transition import CLASS_MAPS, asymmetric, flips, pair, symmetric, transition
 
 __all__ = [
@@ -15,7 +19,6 @@ __all__ = [
     "InstanceNoise",
     "NoiseEstimate",
     "NoiseSpec",
-    "SUPERCLASSES",
     "asymmetric",
     "confusion_counts",
     "corrupt",

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from ..errors import check_integer, check_number, check_rows, unknown
-from .superclasses import SUPERCLASSES
 
 # Classes that are mistaken for each other, as every paper since Patrini et al. (CVPR 2017) maps
 # them: truck -> automobile, bird -> airplane, cat <-> dog, deer -> horse; and 7 -> 1, 2 -> 7,
@@ -19,9 +18,35 @@ from .superclasses import SUPERCLASSES
 CIFAR10_FLIPS = {9: 1, 2: 0, 3: 5, 5: 3, 4: 7}
 MNIST_FLIPS = {7: 1, 2: 7, 5: 6, 6: 5, 3: 8}
 
+# fine labels of each, in order of the coarse label: Krizhevsky, Learning Multiple Layers of
+# Features from Tiny Images, 2009
+SUPERCLASSES = (
+    (4, 30, 55, 72, 95),  # aquatic mammals
+    (1, 32, 67, 73, 91),  # fish
+    (54, 62, 70, 82, 92),  # flowers
+    (9, 10, 16, 28, 61),  # food containers
+    (0, 51, 53, 57, 83),  # fruit and vegetables
+    (22, 39, 40, 86, 87),  # household electrical devices
+    (5, 20, 25, 84, 94),  # household furniture
+    (6, 7, 14, 18, 24),  # insects
+    (3, 42, 43, 88, 97),  # large carnivores
+    (12, 17, 37, 68, 76),  # large man-made outdoor things
+    (23, 33, 49, 60, 71),  # large natural outdoor scenes
+    (15, 19, 21, 31, 38),  # large omnivores and herbivores
+    (34, 63, 64, 66, 75),  # medium-sized mammals
+    (26, 45, 77, 79, 99),  # non-insect invertebrates
+    (2, 11, 35, 46, 98),  # people
+    (27, 29, 44, 78, 93),  # reptiles
+    (36, 50, 65, 74, 80),  # small mammals
+    (47, 52, 56, 59, 96),  # trees
+    (8, 13, 48, 58, 90),  # vehicles 1
+    (41, 69, 81, 85, 89),  # vehicles 2
+)
+"""The 20 superclasses of CIFAR-100."""
+
 
 def _next_within(groups: tuple[tuple[int, ...], ...]) -> dict[int, int]:
-    """Turn every label into the next of its group, the last into the first."""
+    """Map every label to the next of its group, the last to the first."""
     return {
         label: group[(place + 1) % len(group)]
         for group in groups
@@ -30,7 +55,7 @@ def _next_within(groups: tuple[tuple[int, ...], ...]) -> dict[int, int]:
 
 
 class ClassMap(NamedTuple):
-    """Which class each noisy class is mistaken for; None and none: the next, of any number."""
+    """The class that each noisy class is mistaken for; without any, the next of any number."""
 
     num_classes: int | None
     flips: Mapping[int, int]
@@ -57,7 +82,7 @@ def transition(T: Tensor) -> Tensor:
             f"T must be square, with 2 classes or more, got {' x '.join(map(str, T.shape))}"
         )
     check_rows("T", T)
-    # returned bit for bit: numpy's multinomial, and so published labels, hang on the last one
+    # returned bit for bit: published labels by numpy's multinomial depend on the last one
     return T
 
 
