@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from image_fixtures import one_thread, photographs  # noqa: F401
 from PIL import Image
 
-from lossforge.data import boxes, colour, geometry
+from lossforge.data import colour, geometry
 from lossforge.data.augment import CIFAR10_TRANSFORM, CIFAR100_TRANSFORM, TensorTransform
 
 SEEDS = st.integers(0, 2**32)
@@ -192,7 +192,7 @@ SIZES = st.lists(st.tuples(st.integers(1, 900), st.integers(1, 900)), min_size=1
 @given(sizes=SIZES, seed=SEEDS)
 def test_resized_boxes_lie_inside_and_keep_area_and_ratio(sizes, seed):
     sizes = torch.tensor(sizes)
-    drawn = boxes.random_resized_boxes(sizes, generator=seeded(seed))
+    drawn = geometry.random_resized_boxes(sizes, generator=seeded(seed))
     left, top, right, bottom = drawn.unbind(1)
     height, width = sizes.double().unbind(1)
     wide, high = right - left, bottom - top
@@ -208,7 +208,7 @@ def test_resized_boxes_lie_inside_and_keep_area_and_ratio(sizes, seed):
 
 def test_resized_boxes_fill_the_ranges():
     sizes = torch.tensor([[300, 400]]).expand(3000, 2)
-    left, top, right, bottom = boxes.random_resized_boxes(sizes, generator=seeded(0)).unbind(1)
+    left, top, right, bottom = geometry.random_resized_boxes(sizes, generator=seeded(0)).unbind(1)
     area = (right - left) * (bottom - top) / 120000
     shape = (right - left) / (bottom - top)
     assert area.min() < 0.1
@@ -223,13 +223,15 @@ def test_resized_boxes_fill_the_ranges():
     ("size", "expected"), [((10, 1000), (494, 0, 507, 10)), ((1000, 10), (0, 494, 10, 507))]
 )
 def test_where_no_draw_fits_the_box_is_central(size, expected):
-    drawn = boxes.random_resized_boxes(torch.tensor([size]), scale=(0.9, 1.0), generator=seeded(0))
+    drawn = geometry.random_resized_boxes(
+        torch.tensor([size]), scale=(0.9, 1.0), generator=seeded(0)
+    )
     assert drawn[0].tolist() == list(expected)
 
 
 def test_centre_box_is_resize_then_central_crop():
     # 427 x 640 becomes 256 x 383; the crop starts at row 16, column 80 (79.5 rounded to even)
-    box = boxes.centre_boxes(torch.tensor([[427, 640]]))[0]
+    box = geometry.centre_boxes(torch.tensor([[427, 640]]))[0]
     rows, columns = 427 / 256, 640 / 383
     expected = torch.tensor([80 * columns, 16 * rows, 304 * columns, 240 * rows])
     torch.testing.assert_close(box, expected.double())
@@ -238,8 +240,8 @@ def test_centre_box_is_resize_then_central_crop():
 @given(sizes=SIZES, seed=SEEDS)
 def test_random_crops_lie_inside_and_are_as_large_as_the_central_one(sizes, seed):
     sizes = torch.tensor(sizes)
-    drawn = boxes.random_crop_boxes(sizes, generator=seeded(seed))
-    central = boxes.centre_boxes(sizes)
+    drawn = geometry.random_crop_boxes(sizes, generator=seeded(seed))
+    central = geometry.centre_boxes(sizes)
     torch.testing.assert_close(drawn[:, 2:] - drawn[:, :2], central[:, 2:] - central[:, :2])
     assert (drawn >= 0).all()
     assert (drawn[:, 2:] <= sizes.flip(1) * (1 + 1e-12)).all()
@@ -303,9 +305,9 @@ def test_zeros_come_before_the_mean_is_subtracted():
         (lambda x, g: colour.jitter(x, contrast=-1, generator=g), "contrast must be at least 0"),
         (lambda x, g: colour.jitter(x[:, :1], generator=g), "3 channels, got 1"),
         (lambda x, g: colour.normalise(x, (0.5,), (0.5,)), "3 values, one for each channel"),
-        (lambda x, g: boxes.centre_boxes(torch.tensor([[9, 9]]), 10, 12), "crop must be in"),
+        (lambda x, g: geometry.centre_boxes(torch.tensor([[9, 9]]), 10, 12), "crop must be in"),
         (
-            lambda x, g: boxes.random_resized_boxes(torch.tensor([[9, 9]]), (0, 1), generator=g),
+            lambda x, g: geometry.random_resized_boxes(torch.tensor([[9, 9]]), (0, 1), generator=g),
             "scale must be 0 < low <= high",
         ),
     ],

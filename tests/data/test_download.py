@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from lossforge.data.download import File, checksum_of, download, unpack
+from lossforge.data.source import File, checksum_of, download, unpack
 
 CONTENT = b"thirty-two by thirty-two"
 MD5 = f"md5:{hashlib.md5(CONTENT).hexdigest()}"

@@ -9,8 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
+from lossforge.data.dataset import stratify
 from lossforge.data.embedded import _turns, breast_cancer, digits
-from lossforge.data.partition import stratify
 
 
 def rows(images: torch.Tensor) -> set[bytes]:

@@ -9,10 +9,9 @@ pytest.importorskip("sklearn")
 
 from sklearn.datasets import load_breast_cancer
 
-from lossforge.data.columns import in_order
+from lossforge.data.dataset import stratify
 from lossforge.data.embedded import breast_cancer
-from lossforge.data.partition import stratify
-from lossforge.data.tables import load
+from lossforge.data.tables import in_order, load
 
 INTENTS = [
     ("I am still waiting on my card?", "card_arrival"),

@@ -14,8 +14,8 @@ from image_fixtures import (
     write,
 )
 
-from lossforge.data import ilsvrc
 from lossforge.data import webvision as module
+from lossforge.data.webvision import load_ilsvrc12
 
 LIST = "info/train_filelist_google.txt"
 
@@ -151,15 +151,15 @@ def test_a_truncated_image_is_named_by_the_transform(data):
 
 def test_ilsvrc12_alone_takes_the_first_50_in_order(tmp_path):
     ilsvrc12_folders(tmp_path)
-    split = ilsvrc.load(data_dir=tmp_path)
+    split = load_ilsvrc12(data_dir=tmp_path)
     assert split.given.tolist() == list(range(50))
     assert split.inputs.path(49).parent.name == SYNSETS[49]
-    assert torch.equal(ilsvrc.load(data_dir=tmp_path / "ilsvrc12").given, split.given)
+    assert torch.equal(load_ilsvrc12(data_dir=tmp_path / "ilsvrc12").given, split.given)
 
 
 def test_ilsvrc12_as_on_kaggle(tmp_path):
     ilsvrc12_flat(tmp_path)
-    split = ilsvrc.load(SYNSETS[:50], data_dir=tmp_path)
+    split = load_ilsvrc12(SYNSETS[:50], data_dir=tmp_path)
     assert split.true.tolist() == list(range(50))
     assert split.inputs.path(0).name == "ILSVRC2012_val_00000051.JPEG"
     assert split.inputs[torch.tensor([0, 49])].shape == (2, 3, 224, 224)
@@ -168,9 +168,9 @@ def test_ilsvrc12_as_on_kaggle(tmp_path):
 def test_ilsvrc12_of_other_classes_is_refused(tmp_path):
     ilsvrc12_folders(tmp_path, SYNSETS[:3])
     with pytest.raises(ValueError, match=r"must hold the 1000 synsets .* it holds 3"):
-        ilsvrc.load(data_dir=tmp_path)
+        load_ilsvrc12(data_dir=tmp_path)
     with pytest.raises(FileNotFoundError, match=f"no images of {SYNSETS[3]}"):
-        ilsvrc.load(SYNSETS[:4], data_dir=tmp_path)
+        load_ilsvrc12(SYNSETS[:4], data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -184,5 +184,5 @@ def test_ilsvrc12_of_other_classes_is_refused(tmp_path):
 def test_a_bad_solution_file_is_named(tmp_path, lines, complaint):
     path = write(tmp_path / "ilsvrc12/LOC_val_solution.csv", *lines)
     with pytest.raises(ValueError, match=r"must|expected") as caught:
-        ilsvrc.load(data_dir=tmp_path)
+        load_ilsvrc12(data_dir=tmp_path)
     assert str(caught.value) == f"{path}{complaint}"

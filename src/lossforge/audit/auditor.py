@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..errors import check_integer, extra
 from ..training import generator
 from .estimate import RESAMPLES, estimate

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from ..data.partition import members
+from ..data.dataset import members
 from ..noise import NoiseEstimate, estimate_noise
 
 RESAMPLES = 100

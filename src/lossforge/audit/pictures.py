@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..data import Dataset, ImageFiles, Split, folder
 from ..data.augment import IMAGENET_MEAN, IMAGENET_STD, TensorTransform
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..errors import extra
 from .subject import Subject
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..benchmark import noises
 from ..data import Dataset, load, names
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..noise import noise_rate
 
 Kind = Literal["data set", "table", "images"]

@@ -6,10 +6,9 @@ from pathlib import Path
 import torch
 
 from ..data import Dataset, Split
-from ..data.columns import Columns, in_order, read_columns
-from ..data.encode import check_complete, encode, numbers
 from ..data.features import featurise
-from ..data.roots import PathLike
+from ..data.source import PathLike
+from ..data.tables import Columns, check_complete, encode, in_order, numbers, read_columns
 from .subject import Subject
 
 SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")

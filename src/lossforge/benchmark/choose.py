@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from ..data import sources
-from ..data.roots import PathLike
+from ..data import registry
+from ..data.source import PathLike
 from ..errors import SpecError
 from ..training import Settings
 from .grid import GridSpec, make_grid, presets, read_grid
@@ -102,10 +102,10 @@ def check_data(specs: Sequence[RunSpec], data_dir: PathLike | None) -> None:
         kind = spec.noise.partition(":")[0]
         if kind == "human":
             needed.add("cifar-n")
-        if kind == "instance" and f"{spec.data}-idn" in sources.SOURCES:
+        if kind == "instance" and f"{spec.data}-idn" in registry.SOURCES:
             needed.add(f"{spec.data}-idn")
     for name in sorted(needed):
-        missing = sources.find(name).missing(data_dir)
+        missing = registry.find(name).missing(data_dir)
         if missing:
             remedy = f"`lossforge data doctor {name}` says how to get it"
             raise FileNotFoundError(f"{name}: {missing[0]} is missing; {remedy}")

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from ..data import Dataset, check_noise, noisy_labels
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..noise import NoiseSpec
 from ..training import generator as make_generator
 

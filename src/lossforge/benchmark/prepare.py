@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ..data import Dataset, Split, load, subset
-from ..data.partition import members
-from ..data.roots import PathLike
+from ..data.dataset import members
+from ..data.source import PathLike
 from ..errors import SpecError
 from ..models import load_weights
 from ..models import make as make_model

@@ -10,7 +10,7 @@ import torch
 from torch import distributed
 
 from ..catalog import parse
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..training import Diverged, MetricsFile, State, features, train
 from ..training.distributed import world
 from .outcome import describe, record

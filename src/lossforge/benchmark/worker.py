@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import FrameType
 
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..training import State
 from .store import read_spec
 from .work import execute

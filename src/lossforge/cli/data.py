@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..data import diagnose, fetch, sources
+from ..data import diagnose, fetch, registry
 from .options import DataDir, one_line_errors
 
 app = typer.Typer(no_args_is_help=True, help="List, download and examine data sets.")
@@ -16,7 +16,7 @@ Name = Annotated[str, typer.Argument(help="A name that `lossforge data list` sho
 @app.command("list")
 def show_list() -> None:
     """Show every data set and set of labels, and which can be downloaded."""
-    for source in sources.SOURCES.values():
+    for source in registry.SOURCES.values():
         how = "" if not source.layout else "by hand" if source.obtain else "fetch"
         typer.echo(f"{source.name:16}{how or 'embedded':10}{source.summary}")
 
@@ -25,7 +25,7 @@ def show_list() -> None:
 def fetch_data(name: Name, data_dir: DataDir = None) -> None:
     """Download a data set, checked against its published checksum."""
     with one_line_errors():
-        terms = sources.find(name).terms
+        terms = registry.find(name).terms
         paths = fetch(name, data_dir=data_dir)
     for path in paths:
         typer.echo(path)

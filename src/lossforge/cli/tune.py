@@ -15,7 +15,7 @@ from rich.progress import Progress as Bars
 
 from ..benchmark import choose
 from ..benchmark.prepare import prepare_data
-from ..data.sources import find
+from ..data.registry import find
 from ..report.frontier import check_picture, write_picture
 from ..report.search import Point, search_figure
 from ..tuning import Comparison, Progress, Tuned

@@ -7,8 +7,8 @@ from .folders import load as folder
 from .human import HumanLabels, human_labels, instance_labels
 from .images import ImageFiles
 from .labels import check_noise, label_files, noisy_labels
+from .registry import fetch, load, names
 from .source import Source
-from .sources import fetch, load, names
 from .tables import load as table
 
 __all__ = [

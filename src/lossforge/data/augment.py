@@ -9,10 +9,18 @@ from typing import Protocol
 
 from torch import Generator, Tensor
 
-from .boxes import centre_boxes, random_crop_boxes, random_resized_boxes
 from .colour import jitter, normalise
 from .dataset import Inputs
-from .geometry import crop_resize, flip, pad_crop, pad_crop_flip, rotate
+from .geometry import (
+    centre_boxes,
+    crop_resize,
+    flip,
+    pad_crop,
+    pad_crop_flip,
+    random_crop_boxes,
+    random_resized_boxes,
+    rotate,
+)
 from .images import ImageFiles
 
 __all__ = [

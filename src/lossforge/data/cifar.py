@@ -3,7 +3,7 @@
 import io
 import tarfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ import torch
 
 from .augment import CIFAR10_TRANSFORM, CIFAR100_TRANSFORM
 from .dataset import Dataset, Split, Transform
-from .download import File
+from .human import INSTANCE_RATES, RELEASES
 from .pickles import read_pickle
-from .roots import PathLike, existing, locate
+from .source import File, PathLike, Source, existing, locate
 
 
 @dataclass(frozen=True)
@@ -169,3 +169,32 @@ def _split(layout: CifarLayout, batches: dict[str, dict[str, Any]]) -> Split:
         [label for batch in batches.values() for label in batch[layout.label_key]]
     )
     return Split(images.view(-1, 3, 32, 32), labels, labels)
+
+
+def _source(
+    layout: CifarLayout, summary: str, num_classes: int, load: Callable[..., Dataset]
+) -> Source:
+    inside = (*layout.train, layout.test, layout.meta)
+    return Source(
+        layout.name,
+        summary,
+        num_classes,
+        load,
+        counts={"train": 50_000, "test": 10_000},
+        layout="\n".join(
+            [f"{layout.name}/{layout.folder}/", *(f"  {file.path}" for file in inside)]
+        )
+        + f"\nor {layout.name}/{layout.archive.path}",
+        files=tuple(File(f"{layout.folder}/{file.path}", file.checksum) for file in inside),
+        archive=layout.archive,
+        terms="no licence stated; cite Krizhevsky 2009",
+        class_map=layout.name,
+        human_labels=tuple(RELEASES[layout.name].keys),
+        instance_rates=INSTANCE_RATES,
+    )
+
+
+SOURCES = (
+    _source(CIFAR10, "60,000 images of 32 x 32 pixels, 10 classes", 10, load_cifar10),
+    _source(CIFAR100, "60,000 images of 32 x 32 pixels, 100 classes", 100, load_cifar100),
+)

@@ -6,9 +6,8 @@ import torch
 
 from .augment import CLOTHING1M_TRANSFORM
 from .dataset import Dataset, Split
-from .images import ImageFiles
-from .lists import at, read_labels, read_lines, read_names
-from .roots import PathLike, locate
+from .images import ImageFiles, at, read_labels, read_lines, read_names
+from .source import File, PathLike, Source, locate
 
 LAYOUT = """\
 clothing1m/
@@ -31,7 +30,7 @@ def load(*, clean_val: bool = False, data_dir: PathLike | None = None) -> Datase
     Args:
         clean_val: Whether the official clean validation images come along, as one more test
             split, "clean_val". To choose anything on it is to use clean labels.
-        data_dir: Where to look instead of the usual folders.
+        data_dir: The folder to search instead of the usual ones.
 
     References:
         Xiao et al., Learning from Massive Noisy Labeled Data for Image Classification, CVPR 2015.
@@ -78,3 +77,26 @@ def _split(root: Path, key_list: str, labels: dict[str, int], label_file: str) -
             raise ValueError(at(root / key_list, i, name, complaint))
     given = torch.tensor([labels[name] for name in names])
     return Split(ImageFiles.under(root, names), given)
+
+
+SOURCES = (
+    Source(
+        "clothing1m",
+        "a million pictures of clothes labelled by the text around them, 14 classes",
+        14,
+        load,
+        lambda data_dir: load(clean_val=True, data_dir=data_dir).parts(),
+        counts={"train": 1_000_000, "test": 10_526, "clean_val": 14_313},
+        layout=LAYOUT,
+        files=(
+            File("category_names_eng.txt"),
+            File("noisy_label_kv.txt"),
+            File("clean_label_kv.txt"),
+            File("noisy_train_key_list.txt"),
+            File("clean_val_key_list.txt"),
+            File("clean_test_key_list.txt"),
+        ),
+        obtain="ask the authors, see https://github.com/Cysu/noisy_label",
+        terms="research use; cite Xiao et al., CVPR 2015",
+    ),
+)

@@ -1,4 +1,7 @@
-"""Changing colours of whole batches of images, (N, 3, H, W): uint8, or floats in [0, 1]."""
+"""Changing colours of whole batches of images, (N, 3, H, W): uint8, or floats in [0, 1].
+
+The published protocol of WebVision jitters colours as torchvision does, which is no dependency.
+"""
 
 from collections.abc import Callable, Sequence
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Generator, Tensor
 
-from .partition import check_fraction
+from ..errors import check_number
 
 
 class Stored(Protocol):
@@ -31,13 +31,13 @@ Transform = Callable[[Inputs, Tensor, Generator | None], Tensor]
 
 
 def read(inputs: Inputs, index: Tensor, generator: Generator | None = None) -> Tensor:
-    """The samples as they are: the transform of features that need no augmentation."""
+    """Return the samples unchanged: the transform of features that need no augmentation."""
     return inputs[index]
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples with the label they were given and, where somebody knows it, the true one."""
+    """Samples with their given labels and, where they are known, the true ones."""
 
     inputs: Inputs
     given: Tensor
@@ -59,7 +59,7 @@ class Split:
         return len(self.given)
 
     def relabel(self, given: Tensor) -> "Split":
-        """The same samples with other given labels; the true ones stay."""
+        """Replace the given labels; the true ones stay."""
         return replace(self, given=given)
 
 
@@ -70,7 +70,7 @@ class Dataset:
     Args:
         name: What `lossforge.data.load` calls it.
         classes: The class names, in the order of the labels.
-        train: What a model is fitted to; its given labels may be wrong.
+        train: The training samples; their given labels may be wrong.
         tests: Test splits by name. Most data have one, "test"; WebVision is judged on two.
         validation: A part of the training split held out, *with its given labels*, so that
             choosing an epoch or a parameter on it needs no true label.
@@ -100,7 +100,7 @@ class Dataset:
         return len(self.classes)
 
     def parts(self) -> dict[str, Split]:
-        """Every split by its name."""
+        """Return every split by name."""
         held_out = {} if self.validation is None else {"validation": self.validation}
         return {"train": self.train, **held_out, **self.tests}
 
@@ -110,16 +110,16 @@ class Dataset:
         return not self.tests and all(part.true is None for part in self.parts().values())
 
     def without_truth(self) -> "Dataset":
-        """The samples with their given labels, and nothing else."""
+        """Drop the true labels and the tests."""
         held_out = None if self.validation is None else replace(self.validation, true=None)
         return replace(self, train=replace(self.train, true=None), validation=held_out, tests={})
 
     def with_noise(self, given: Tensor) -> "Dataset":
-        """The same data, its training samples given other labels."""
+        """Replace the given labels of the training samples."""
         return replace(self, train=self.train.relabel(given))
 
     def hold_out(self, fraction: float, *, generator: Generator) -> "Dataset":
-        """Move a random part of the training split, noise and all, to `validation`."""
+        """Move a random part of the training split, with its given labels, to `validation`."""
         check_fraction("fraction", fraction)
         if self.validation is not None:
             raise ValueError(f"{self.name} has a validation part already")
@@ -137,8 +137,46 @@ class Dataset:
 
 
 def subset(split: Split, index: Tensor) -> Split:
-    """The samples of a split at the given positions."""
+    """Return the samples of a split at the given positions."""
     inputs = split.inputs
     chosen = inputs[index] if isinstance(inputs, Tensor) else inputs.subset(index)
     true = None if split.true is None else split.true[index]
     return Split(chosen, split.given[index], true)
+
+
+def members(labels: Tensor) -> list[Tensor]:
+    """Return the positions of the samples of each class 0, 1, ..., in order."""
+    ends = labels.bincount().cumsum(0)
+    return list(labels.argsort(stable=True).tensor_split(ends[:-1].tolist()))
+
+
+def check_fraction(name: str, value: object) -> None:
+    """Raise unless `value` is a number between 0 and 1, neither included."""
+    check_number(name, value, "in (0, 1)", lambda number: 0 < number < 1)
+
+
+def stratify(
+    labels: Tensor, test_fraction: float, *, generator: Generator | None = None
+) -> tuple[Tensor, Tensor]:
+    """Divide samples class by class; return the positions of the training and the test part.
+
+    Both are in increasing order. Each class gives the fraction of its samples, rounded, to the test
+    part, but never its last one.
+    Without a generator these are evenly spaced in the order of the data (of five, the third), so
+    the division is the same everywhere; with one they are drawn at random. A fraction too small
+    for any class to give a sample is refused.
+    """
+    check_fraction("test_fraction", test_fraction)
+    test = torch.zeros(len(labels), dtype=torch.bool)
+    for positions in members(labels):
+        n = len(positions)
+        count = min(round(test_fraction * n), n - 1)
+        if generator is not None:
+            test[positions[torch.randperm(n, generator=generator)[:count]]] = True
+        elif count > 0:
+            test[positions[(2 * torch.arange(count) + 1) * n // (2 * count)]] = True
+    if not test.any():
+        raise ValueError(
+            f"test_fraction must leave a sample for testing, got {test_fraction} of {len(labels)}"
+        )
+    return (~test).nonzero()[:, 0], test.nonzero()[:, 0]

@@ -1,4 +1,4 @@
-"""What is there of a data set, what is missing, and whether it can be read."""
+"""Checks of a data set: which files exist, which are missing, and whether all can be read."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -7,11 +7,9 @@ import torch
 from torch import Tensor
 
 from ..noise import noise_rate
-from .download import checksum_of
 from .images import ImageFiles
-from .roots import PathLike
-from .source import Source
-from .sources import find
+from .registry import find
+from .source import PathLike, Source, checksum_of
 
 Progress = Callable[[str, int, int], object]
 LISTED_CLASSES = 25
@@ -19,7 +17,7 @@ BINS = 10
 
 
 class Finding(NamedTuple):
-    """One thing the doctor saw; a "problem" keeps the data from being what they should be."""
+    """One result of the checks; a "problem" means that the data are incomplete or wrong."""
 
     kind: Literal["ok", "note", "problem"]
     text: str
@@ -31,9 +29,9 @@ def diagnose(
     """Examine a data set file by file, then read all of it.
 
     Args:
-        name: A name of the list of data sets.
-        data_dir: Where to look instead of the usual folders.
-        progress: Called while images are decoded: with the part, images done, images in all.
+        name: The name of a data set or of label files.
+        data_dir: The folder to search instead of the usual ones.
+        progress: Called while images are decoded: with the part, images decoded, images in total.
     """
     source = find(name)
     yield from _examine_files(source, data_dir)
@@ -97,7 +95,7 @@ def _examine_images(part: str, images: ImageFiles, progress: Progress | None) ->
 
 
 def histogram(labels: Tensor, num_classes: int) -> str:
-    """Samples of each class as bars; of many classes, how many are of which size."""
+    """Draw the samples of each class as bars; for many classes, a histogram of class sizes."""
     counts = torch.bincount(labels, minlength=max(num_classes, 1))
     if len(counts) <= LISTED_CLASSES:
         return "\n".join(

@@ -1,4 +1,4 @@
-"""Real data that come with scikit-learn, without a download."""
+"""Real data that come with scikit-learn, without a download: digits and breast cancer."""
 
 import math
 
@@ -6,9 +6,9 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import check_integer, extra
-from .dataset import Dataset, Split
+from .dataset import Dataset, Split, members, stratify
 from .features import standardise
-from .partition import members, stratify
+from .source import Source
 
 TEST_FRACTION = 0.2
 _NAMES = {1: "digits", 2: "digits-pairs", 3: "digits-triples"}
@@ -127,3 +127,33 @@ def _turns(sizes: list[int], count: int) -> list[Tensor]:
         turns.append((phase + phase // math.lcm(period, size)) % size)
         period *= size
     return turns
+
+
+SOURCES = (
+    Source(
+        "digits",
+        "8 x 8 digits of scikit-learn, 10 classes; no download",
+        10,
+        digits,
+        counts={"train": 1438, "test": 359},
+        class_map="mnist",
+    ),
+    Source(
+        "digits-pairs",
+        "two digits side by side, 100 classes; no download",
+        100,
+        lambda **options: digits(2, **options),
+    ),
+    Source(
+        "digits-triples",
+        "three digits side by side, 1,000 classes; no download",
+        1000,
+        lambda **options: digits(3, **options),
+    ),
+    Source(
+        "breast-cancer",
+        "30 measurements of scikit-learn, 2 classes; no download",
+        2,
+        breast_cancer,
+    ),
+)

@@ -1,4 +1,4 @@
-"""From texts and measurements to the float32 features that a network takes."""
+"""Texts and measurements as float32 features."""
 
 import math
 import os
@@ -19,11 +19,11 @@ def featurise(
     features: str = "tfidf",
     name: str = "the training texts",
 ) -> list[Tensor]:
-    """One row of float32 features for each text; whatever is fitted sees the first texts alone.
+    """Make one row of float32 features for each text, fitted to the first texts alone.
 
     - "tfidf" or "tfidf:SIZE": weights of single words (log counts, inverse document frequency,
       length 1), projected on the SIZE leading singular vectors (512, or fewer if the texts have
-      no more to give). Needs the extra "bench".
+      no more). Needs the extra "bench".
     - "embed:MODEL": sentence embeddings of a model on disk or on the Hugging Face hub. Needs the
       extra "embed".
 
@@ -49,7 +49,7 @@ def featurise(
 
 
 def standardise(train: Tensor, *others: Tensor) -> list[Tensor]:
-    """Columns of mean 0 and variance 1 in the first table, the others moved likewise; float32.
+    """Scale columns to mean 0 and variance 1 in the first table, the others alike; float32.
 
     A column that is constant in the first table only has its mean taken off.
     """
@@ -89,7 +89,7 @@ def _embed(model: str, *parts: Sequence[str]) -> list[Tensor]:
     path = os.path.expanduser(model)
     if path.startswith((".", os.sep)) and not os.path.isdir(path):
         raise FileNotFoundError(f"{path}: no folder of a sentence-transformers model")
-    # Building a network draws weights before it reads them; the caller's randomness stays as it is.
+    # Building a network draws weights before it reads them; the caller's random state is kept.
     with torch.random.fork_rng(devices=[]):
         encoder = sentence_transformers.SentenceTransformer(path)
         return [

@@ -1,4 +1,4 @@
-"""Any folder of class folders."""
+"""Users' own images: a folder of class folders."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,9 @@ from torch import Generator
 
 from ..errors import check_integer
 from .augment import IMAGENET_MEAN, IMAGENET_STD, FileTransform
-from .dataset import Dataset, Split, subset
+from .dataset import Dataset, Split, stratify, subset
 from .images import ImageFiles
-from .partition import stratify
-from .roots import PathLike
+from .source import PathLike
 
 LAYOUT = """\
 train/<class>/*.jpg ... and test/<class>/*.jpg ... (or val/, valid/, validation/), or only
@@ -28,7 +27,7 @@ def load(
     test_fraction: float = 0.2,
     generator: Generator | None = None,
 ) -> Dataset:
-    """A folder of class folders; the names of the folders, sorted, are the classes.
+    """Load a folder of class folders; the names of the folders, sorted, are the classes.
 
     Args:
         path: A folder with `train` and `test` (or `val`, `valid`, `validation`) folders of class
@@ -63,7 +62,7 @@ def _test_folders(root: Path) -> dict[str, Path]:
     found = [name for name in TEST_NAMES if (root / name).is_dir()]
     has_train = (root / "train").is_dir()
     if has_train != bool(found):
-        # Taken as classes, "train" and "dev" would be learnt from without a complaint.
+        # Otherwise "train" and "dev" would pass as classes.
         there = "train" if has_train else ", ".join(found)
         known = f"a test folder ({', '.join(TEST_NAMES)})" if has_train else "train"
         raise ValueError(f"{root} must have {known} beside {there}; expected layout:\n{LAYOUT}")

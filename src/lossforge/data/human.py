@@ -9,16 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .download import File
 from .pickles import read_npy, read_torch
-from .roots import PathLike, existing, locate
+from .source import File, Labels, PathLike, Source, existing, locate
 
 SAMPLES = 50_000
 INSTANCE_RATES = (0.2, 0.4, 0.6)
 
 
 class HumanLabels(NamedTuple):
-    """What annotators said, and the official label, in the order of the official files."""
+    """Labels by annotators and the official ones, in the order of the official files."""
 
     given: Tensor
     true: Tensor
@@ -73,7 +72,7 @@ def human_labels(
     *,
     data_dir: PathLike | None = None,
 ) -> HumanLabels:
-    """The human annotations of the CIFAR training images, CIFAR-10N and CIFAR-100N.
+    """Read the human annotations of the CIFAR training images, CIFAR-10N and CIFAR-100N.
 
     Args:
         name: Which images.
@@ -103,10 +102,10 @@ def instance_labels(
     *,
     data_dir: PathLike | None = None,
 ) -> Tensor:
-    """The frozen instance-dependent labels behind the tables of eps-softmax and JAL.
+    """Read the frozen instance-dependent labels behind the tables of eps-softmax and JAL.
 
-    Their generator cannot be run again to the same end (it saw randomly augmented images), so
-    these files are the only way to the published setting.
+    Their generator cannot reproduce them (it was given randomly augmented images), so these files
+    are the only way to the published setting.
 
     Args:
         name: Which images; labels are in the order of the official training files.
@@ -164,3 +163,53 @@ def _labels(values: Any, path: Path) -> Tensor:
             f"got {array.dtype} of shape {array.shape}"
         )
     return torch.from_numpy(array.astype(np.int64))
+
+
+def _all_human(data_dir: PathLike | None) -> dict[str, Labels]:
+    return {
+        f"{name} {kind}": human_labels(name, kind, data_dir=data_dir)  # type: ignore[arg-type]
+        for name, release in RELEASES.items()
+        for kind in release.keys
+    }
+
+
+def _instance_source(name: Name) -> Source:
+    def labels(data_dir: PathLike | None) -> dict[str, Labels]:
+        try:
+            # the official labels come with the human ones, so that no image need be there
+            kind: Kind = "noisy" if name == "cifar100" else "worst"
+            true = human_labels(name, kind, data_dir=data_dir).true
+        except FileNotFoundError:
+            true = None
+        return {
+            str(rate): (instance_labels(name, rate, data_dir=data_dir), true)
+            for rate in INSTANCE_RATES
+        }
+
+    files = [f"{name}_dependent_{rate}.json" for rate in INSTANCE_RATES]
+    return Source(
+        f"{name}-idn",
+        f"frozen instance-dependent labels of {name.upper()}, rates 0.2, 0.4, 0.6",
+        100 if name == "cifar100" else 10,
+        labels=labels,
+        layout="\n".join([f"{name}-idn/", *(f"  {file}" for file in files)]),
+        files=tuple(File(file) for file in files),
+        obtain="copy them from datasets/data_dependent/config of "
+        "https://github.com/cswjl/eps-softmax",
+    )
+
+
+SOURCES = (
+    Source(
+        "cifar-n",
+        "human labels of the CIFAR training images, CIFAR-10N and CIFAR-100N",
+        0,
+        labels=_all_human,
+        layout="cifar-n/\n  CIFAR-10_human.pt\n  CIFAR-100_human.pt\n"
+        "or for each\n  CIFAR-10_human_ordered.npy and image_order_c10.npy",
+        files=tuple(release.file for release in RELEASES.values()),
+        terms="CC BY-NC 4.0; cite Wei et al., ICLR 2022",
+    ),
+    _instance_source("cifar10"),
+    _instance_source("cifar100"),
+)

@@ -1,14 +1,14 @@
-"""What people ask for, as short texts: CLINC150 and Banking77."""
+"""Short texts labelled by intent: CLINC150 and Banking77."""
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .columns import Columns, in_order, read_columns
 from .dataset import Dataset, Split
 from .features import featurise
-from .roots import PathLike, locate
+from .source import File, PathLike, Source, locate
+from .tables import Columns, in_order, read_columns
 
 
 def clinc150(
@@ -57,7 +57,7 @@ def banking77(*, features: str = "tfidf", data_dir: PathLike | None = None) -> D
 
 
 def _dataset(name: str, parts: Mapping[str, Columns], label: str, features: str) -> Dataset:
-    """Features of the column "text" of each part, the first of which is the training one."""
+    """Make features of the column "text" of each part, fitted to the first, the training part."""
     classes = in_order(parts["train"].names(label))
     texts = [part.texts("text") for part in parts.values()]
     splits = {}
@@ -80,7 +80,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _requests(path: Path, source: Mapping[str, Any], keys: list[str]) -> Columns:
-    """The [text, intent] entries under the keys, one after the other."""
+    """Read the [text, intent] entries under the keys, in order."""
     texts, intents, places = [], [], []
     for key in keys:
         if not isinstance(source.get(key), list):
@@ -97,3 +97,50 @@ def _requests(path: Path, source: Mapping[str, Any], keys: list[str]) -> Columns
             intents.append(entry[1])
             places.append(place)
     return Columns(path, {"text": texts, "intent": intents}, places.__getitem__)
+
+
+# Neither text publishes checksums; these are of the files as we have them.
+_CLINC = "https://raw.githubusercontent.com/clinc/oos-eval/master/data/data_full.json"
+_BANKING = (
+    "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/master/banking_data/"
+)
+
+SOURCES = (
+    Source(
+        "clinc150",
+        "requests to an assistant, text, 150 intents",
+        150,
+        clinc150,
+        counts={"train": 15_000, "test": 4_500, "val": 3_000},
+        layout="clinc150/\n  data_full.json",
+        files=(
+            File(
+                "data_full.json",
+                "sha256:36923c3705a59e08fe9c3883d8bc2dd966ef93e22cb78ac41171782a698d56e0",
+                _CLINC,
+            ),
+        ),
+        terms="CC BY 3.0; cite Larson et al., EMNLP 2019",
+    ),
+    Source(
+        "banking77",
+        "questions to a bank, text, 77 intents",
+        77,
+        banking77,
+        counts={"train": 10_003, "test": 3_080},
+        layout="banking77/\n  train.csv   text,category\n  test.csv",
+        files=(
+            File(
+                "train.csv",
+                "sha256:b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b",
+                _BANKING + "train.csv",
+            ),
+            File(
+                "test.csv",
+                "sha256:d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d",
+                _BANKING + "test.csv",
+            ),
+        ),
+        terms="CC BY 4.0; cite Casanueva et al., 2020",
+    ),
+)

@@ -7,9 +7,8 @@ from ..errors import SpecError, unknown
 from ..noise import NoiseSpec, corrupt, instance_dependent
 from .dataset import Dataset
 from .human import human_labels, instance_labels
-from .roots import PathLike
-from .source import Source
-from .sources import SOURCES
+from .registry import SOURCES
+from .source import PathLike, Source
 
 _UNLISTED = Source("", "", 0)  # a user's own data set
 
@@ -34,7 +33,7 @@ def check_noise(noise: NoiseSpec, data: str) -> None:
 
 
 def label_files(noise: NoiseSpec, data: str) -> str | None:
-    """The name of the data source that holds the labels of this noise, if files hold them."""
+    """Name the data source whose files hold the labels of this noise, if files hold them."""
     if noise.kind == "human":
         return "cifar-n"
     if noise.kind == "instance" and SOURCES.get(data, _UNLISTED).instance_rates:
@@ -49,7 +48,7 @@ def noisy_labels(
     generator: Generator,
     data_dir: PathLike | None = None,
 ) -> Tensor:
-    """The given training labels of a data set under a noise.
+    """Return the given training labels of a data set under a noise.
 
     Asymmetric noise follows the class map of the data set where the noise names none (digits take
     that of MNIST), and moves each class to the next where the data set has none either.

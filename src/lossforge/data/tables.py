@@ -1,15 +1,83 @@
-"""Anybody's own table: a text or feature columns, and a label."""
+"""Users' own tables: a text or feature columns, and a label.
 
-from collections.abc import Sequence
+A table is read as columns of Python values that know their place in the file, for errors. Feature
+columns become numbers: measurements are standardised, categories one-hot.
+"""
 
-from torch import Generator
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Any
 
-from .columns import Columns, in_order, read_columns
-from .dataset import Dataset, Split
-from .encode import check_complete, encode
-from .features import featurise
-from .partition import stratify
-from .roots import PathLike
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from ..errors import extra
+from .dataset import Dataset, Split, stratify
+from .features import featurise, standardise
+from .source import PathLike
+
+MOST_CATEGORIES = 1000
+_MISSING = frozenset(("", "na", "n/a", "nan", "null", "none", "?"))
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Values by column name, and for each row the place to name in an error."""
+
+    path: Path
+    values: Mapping[str, Sequence[Any]]
+    where: Callable[[int], str] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.values.values()), ()))
+
+    def __getitem__(self, name: str) -> Sequence[Any]:
+        if name not in self.values:
+            there = ", ".join(repr(name) for name in self.values)
+            raise ValueError(f"{self.path} has no column {name!r}; it has {there}")
+        return self.values[name]
+
+    def take(self, index: Tensor) -> "Columns":
+        """Take some of the rows, which keep their places."""
+        rows = index.tolist()
+        values = {name: [column[row] for row in rows] for name, column in self.values.items()}
+        return Columns(self.path, values, lambda row: self.where(rows[row]))
+
+    def texts(self, name: str) -> list[str]:
+        """Return a column of strings, none of them empty."""
+        for row, value in enumerate(self[name]):
+            if not isinstance(value, str):
+                raise TypeError(f"{self.where(row)}: {name!r} must be text, got {value!r}")
+            if not value.strip():
+                raise ValueError(f"{self.where(row)}: {name!r} must not be empty")
+        return list(self[name])
+
+    def names(self, label: str) -> list[str]:
+        """Return a column of labels as strings; an integer of any type is written as one."""
+        names = [_name(value) for value in self[label]]
+        for row, name in enumerate(names):
+            if not name.strip():
+                raise ValueError(f"{self.where(row)}: label {label!r} must not be empty")
+        return names
+
+    def labels(self, label: str, classes: Sequence[str]) -> Tensor:
+        """Return a column of labels as int64 positions in `classes`."""
+        index = {name: position for position, name in enumerate(classes)}
+        names = self.names(label)
+        for row, name in enumerate(names):
+            if name not in index:
+                raise ValueError(
+                    f"{self.where(row)}: label {label!r} must be one of the "
+                    f"{len(classes)} classes of the training part, got {name!r}"
+                )
+        return torch.tensor([index[name] for name in names], dtype=torch.int64)
 
 
 def load(
@@ -24,7 +92,7 @@ def load(
     features: str = "tfidf",
     generator: Generator | None = None,
 ) -> Dataset:
-    """A CSV, TSV or Parquet file with a label column and either one text or feature columns.
+    """Load a CSV, TSV or Parquet file with a label column and either one text or feature columns.
 
     Columns of numbers are standardised and columns of strings one-hot, both fitted to the training
     part; missing values are refused. Classes are the labels (given and true) of the file in order,
@@ -74,7 +142,7 @@ def load(
 def _feature_names(
     table: Columns, label: str, true: str | None, text: str | None, columns: Sequence[str] | None
 ) -> list[str]:
-    """The columns to learn from, none of which may be an answer."""
+    """Return the feature columns, none of which may be a label column."""
     if isinstance(columns, str):
         raise TypeError(f"columns must be a list of names, got {columns!r}")
     if text is not None and columns is not None:
@@ -100,3 +168,164 @@ def _feature_names(
     if not names:
         raise ValueError(f"{table.path} must have at least one feature column besides {label!r}")
     return names
+
+
+def read_columns(path: PathLike) -> Columns:
+    """Read a table; the suffix gives its type: .csv, .tsv, .parquet or .pq."""
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in _DELIMITERS and kind not in _PARQUET:
+        known = ", ".join((*_DELIMITERS, *_PARQUET))
+        raise ValueError(f"a table must be a file of type {known}, got {path}")
+    if not path.is_file():
+        advice = "give a .csv, .tsv or .parquet file whose columns have names"
+        raise FileNotFoundError(f"{path}: no such file; {advice}")
+    table = _read_parquet(path) if kind in _PARQUET else _read_text(path, _DELIMITERS[kind])
+    if not len(table):
+        raise ValueError(f"{path} must have at least one row below its header")
+    return table
+
+
+def in_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Sort class names and drop repetitions: by value if all are numbers, else alphabetically."""
+    names = set(names)
+    try:
+        values = {name: float(name) for name in names}
+    except ValueError:
+        return tuple(sorted(names))
+    if not all(math.isfinite(value) for value in values.values()):
+        return tuple(sorted(names))
+    return tuple(sorted(names, key=lambda name: (values[name], name)))
+
+
+def _name(value: object) -> str:
+    if value is None or value != value:  # NaN differs from itself
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _read_text(path: Path, delimiter: str) -> Columns:
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
+        begin = 1
+        try:
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    lines.append(begin)
+                if row and len(row) != len(rows[0]):
+                    raise ValueError(
+                        f"{path}:{begin}: expected {len(rows[0])} fields as in the header, "
+                        f"got {len(row)}"
+                    )
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise ValueError(f"{path}:{begin}: {error}") from error
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} must be UTF-8 text: {error}") from error
+    header = rows[0] if rows else []
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise ValueError(f"{path}:{lines[0]}: column names must differ, got {twice!r} twice")
+    values = dict(zip(header, zip(*rows[1:], strict=True), strict=False))
+    return Columns(path, values, lambda row: f"{path}:{lines[row + 1]}")
+
+
+def _read_parquet(path: Path) -> Columns:
+    parquet = extra("pyarrow.parquet", "bench")
+    try:
+        values = parquet.read_table(path).to_pydict()
+    except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
+        raise ValueError(f"{path} is not readable as Parquet: {error}") from error
+    return Columns(path, values, lambda row: f"{path}, row {row + 1}")
+
+
+def encode(names: Sequence[str], train: Columns, *others: Columns) -> list[Tensor]:
+    """Encode the named columns as float32 features, fitted to the first table.
+
+    A column whose values there are all numbers is standardised; any other is one-hot over the
+    values seen there, and a value seen first elsewhere is a row of zeros.
+    """
+    parts = (train, *others)
+    blocks = []
+    for name in names:
+        if numbers(train[name]) is not None:
+            block = standardise(*(_measured(part, name) for part in parts))
+        else:
+            block = _one_hot([_categories(part, name) for part in parts], train, name)
+        blocks.append(block)
+    return [torch.cat(columns, 1) for columns in zip(*blocks, strict=True)]
+
+
+def check_complete(names: Sequence[str], table: Columns) -> None:
+    """Raise if a value is missing, with the count over the whole table."""
+    for name in names:
+        if numbers(table[name]) is not None:
+            _measured(table, name)
+        else:
+            _categories(table, name)
+
+
+def numbers(values: Sequence[object]) -> Tensor | None:
+    """Return the values as float64, NaN where missing; None if one is not a number."""
+    try:
+        fast = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        slow = [_number(value) for value in values]
+        return None if None in slow else torch.tensor(slow, dtype=torch.float64)
+    return torch.from_numpy(fast) if fast.ndim == 1 else None
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, Real):
+        return float(value)
+    if value is None or (isinstance(value, str) and value.strip().lower() in _MISSING):
+        return math.nan
+    try:
+        return float(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _measured(part: Columns, name: str) -> Tensor:
+    values = numbers(part[name])
+    if values is None:
+        row = next(row for row, value in enumerate(part[name]) if _number(value) is None)
+        raise ValueError(
+            f"{part.where(row)}: {name!r} must be a number, as all are in the training part, "
+            f"got {part[name][row]!r}"
+        )
+    _refuse_missing(part, name, (~values.isfinite()).tolist())
+    return values[:, None]
+
+
+def _categories(part: Columns, name: str) -> list[str]:
+    for row, value in enumerate(part[name]):
+        if not isinstance(value, str | Real | None):
+            raise TypeError(
+                f"{part.where(row)}: {name!r} must hold numbers or strings, got {value!r}"
+            )
+    _refuse_missing(part, name, [value is None or value == "" for value in part[name]])
+    return [str(value) for value in part[name]]
+
+
+def _refuse_missing(part: Columns, name: str, missing: list[bool]) -> None:
+    if any(missing):
+        raise ValueError(
+            f"{part.path}: column {name!r} must have no missing or infinite value, "
+            f"got {sum(missing)}, the first at {part.where(missing.index(True))}"
+        )
+
+
+def _one_hot(parts: list[list[str]], train: Columns, name: str) -> list[Tensor]:
+    seen = sorted(set(parts[0]))
+    if len(seen) > MOST_CATEGORIES:
+        raise ValueError(
+            f"{train.path}: column {name!r} must have at most {MOST_CATEGORIES} categories, got "
+            f"{len(seen)}; is it a text (text={name!r}), or one to leave out (columns=...)?"
+        )
+    index = {value: position for position, value in enumerate(seen)}
+    table = torch.eye(len(seen) + 1, len(seen), dtype=torch.float32)  # the last row is all zeros
+    return [table[[index.get(value, len(seen)) for value in part]] for part in parts]

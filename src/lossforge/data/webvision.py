@@ -1,16 +1,15 @@
-"""WebVision 1.0 in the mini setting: the first 50 classes of its Google images."""
+"""Mini WebVision 1.0, the first 50 classes of its Google images, and ILSVRC12 to test it on."""
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from . import ilsvrc
 from .augment import WEBVISION_TRANSFORM
 from .dataset import Dataset, Split
-from .images import ImageFiles
-from .lists import at, read_labels, read_lines
-from .roots import PathLike, locate
+from .images import ImageFiles, at, read_labels, read_lines
+from .source import File, PathLike, Source, existing, locate, roots
 
 LAYOUT = """\
 webvision/
@@ -22,17 +21,25 @@ webvision/
 NUM_CLASSES = 50
 ALL_CLASSES = 1000
 TESTS = ("webvision", "ilsvrc12")
+ILSVRC12_LAYOUT = """\
+ilsvrc12/
+  val/n01440764/ILSVRC2012_val_00000293.JPEG ...   a folder for each synset
+or, as on Kaggle,
+ilsvrc12/
+  LOC_val_solution.csv                             ILSVRC2012_val_00000001,n01751748 85 ...
+  ILSVRC/Data/CLS-LOC/val/ILSVRC2012_val_00000001.JPEG ..."""
+FLAT = ("ILSVRC", "Data", "CLS-LOC", "val")
 
 
 def load(*, tests: Sequence[str] = TESTS, data_dir: PathLike | None = None) -> Dataset:
     """Mini WebVision: 65,944 images found by Google, 50 classes, about a fifth mislabelled.
 
-    It is judged on WebVision's own validation images of these classes and on those of ILSVRC12.
+    It is tested on WebVision's own validation images of these classes and on those of ILSVRC12.
     True labels of the training images are not known.
 
     Args:
-        tests: The test sets wanted, of "webvision" and "ilsvrc12".
-        data_dir: Where to look instead of the usual folders.
+        tests: The test sets to load, of "webvision" and "ilsvrc12".
+        data_dir: The folder to search instead of the usual ones.
 
     References:
         Li et al., WebVision Database: Visual Learning and Understanding from Web Data, 2017.
@@ -52,7 +59,7 @@ def load(*, tests: Sequence[str] = TESTS, data_dir: PathLike | None = None) -> D
         splits["webvision"] = _validation(root)
     if "ilsvrc12" in tests:
         try:
-            splits["ilsvrc12"] = ilsvrc.load(synsets, data_dir=data_dir)
+            splits["ilsvrc12"] = load_ilsvrc12(synsets, data_dir=data_dir)
         except FileNotFoundError as error:
             hint = 'tests=("webvision",) does without'
             raise FileNotFoundError(f"{error}\n{hint}") from None
@@ -91,3 +98,104 @@ def _read_synsets(path: Path) -> tuple[list[str], tuple[str, ...]]:
         synsets.append(synset)
         classes.append(names.split(",")[0].strip())
     return synsets, tuple(classes)
+
+
+def load_ilsvrc12(
+    synsets: Sequence[str] | None = None, *, data_dir: PathLike | None = None
+) -> Split:
+    """Validation images of some classes of ILSVRC12, 50 of each.
+
+    Args:
+        synsets: The classes, such as "n01440764", in the order of their labels; without it the
+            first 50 in alphabetical order, which is the order that WebVision numbers them in.
+        data_dir: The folder to search instead of the usual ones.
+
+    References:
+        Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, IJCV 2015.
+    """
+    folder = existing("ilsvrc12", "val", data_dir=data_dir)
+    solution = existing("ilsvrc12", "LOC_val_solution.csv", data_dir=data_dir)
+    if solution is not None:
+        root = solution.parent.joinpath(*FLAT)
+        images = _read_solution(solution)
+    elif folder is not None:
+        root = folder
+        images = _read_folders(folder)
+    else:
+        places = " or ".join(str(place) for place in roots(data_dir))
+        raise FileNotFoundError(f"ilsvrc12 is not in {places}; expected layout:\n{ILSVRC12_LAYOUT}")
+    chosen = _first(sorted(images), root) if synsets is None else list(synsets)
+    for synset in chosen:
+        if not images.get(synset):
+            raise FileNotFoundError(f"ilsvrc12: no images of {synset} in {solution or folder}")
+    names = [name for synset in chosen for name in sorted(images[synset])]
+    counts = torch.tensor([len(images[synset]) for synset in chosen])
+    labels = torch.arange(len(chosen)).repeat_interleave(counts)
+    return Split(ImageFiles.under(root, names), labels, labels)
+
+
+def _first(found: list[str], root: Path) -> list[str]:
+    if len(found) not in (NUM_CLASSES, 1000):
+        raise ValueError(
+            f"{root} must hold the 1000 synsets of ILSVRC12, or {NUM_CLASSES} of them, to tell "
+            f"which come first; it holds {len(found)}"
+        )
+    return found[:NUM_CLASSES]
+
+
+def _read_folders(folder: Path) -> dict[str, list[str]]:
+    return {
+        child.name: [
+            f"{child.name}/{file.name}" for file in child.iterdir() if file.suffix == ".JPEG"
+        ]
+        for child in folder.iterdir()
+        if child.is_dir() and child.name.startswith("n")
+    }
+
+
+def _read_solution(path: Path) -> dict[str, list[str]]:
+    """The images of each synset, from lines of an image and its boxes, the synset first in each."""
+    images: dict[str, list[str]] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.reader(file)
+        header = next(rows, [])
+        if header != ["ImageId", "PredictionString"]:
+            complaint = "the header must be ImageId,PredictionString"
+            raise ValueError(at(path, 1, ",".join(header), complaint))
+        for row in rows:
+            if len(row) != 2 or not row[0] or not row[1].startswith("n"):
+                complaint = "an image and its synset are expected"
+                raise ValueError(at(path, rows.line_num, ",".join(row), complaint))
+            images.setdefault(row[1].split()[0], []).append(f"{row[0]}.JPEG")
+    return images
+
+
+SOURCES = (
+    Source(
+        "webvision",
+        "mini WebVision 1.0: images found by Google, 50 classes",
+        50,
+        load,
+        counts={"train": 65_944, "webvision": 2_500, "ilsvrc12": 2_500},
+        layout=LAYOUT + "\n" + ILSVRC12_LAYOUT,
+        files=(
+            File("info/synsets.txt"),
+            File("info/train_filelist_google.txt"),
+            File("info/val_filelist.txt"),
+        ),
+        obtain="register and download the Google images, the validation images and the "
+        "file lists of WebVision 1.0 at https://data.vision.ee.ethz.ch/cvl/webvision",
+        terms="research use; cite Li et al., 2017",
+    ),
+    Source(
+        "ilsvrc12",
+        "ImageNet validation images of the 50 classes of mini WebVision",
+        50,
+        splits=lambda data_dir: {"val": load_ilsvrc12(data_dir=data_dir)},
+        counts={"val": 2_500},
+        layout=ILSVRC12_LAYOUT,
+        obtain="register at https://image-net.org and download ILSVRC2012_img_val.tar, or "
+        "take the ImageNet Object Localization Challenge from Kaggle",
+        terms="research use; cite Russakovsky et al., 2015",
+    ),
+)

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..benchmark import RunFolder, RunSpec, execute
 from ..benchmark.executors import run_all
 from ..benchmark.records import Record, read_record
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..errors import extra
 from .plan import Plan
 from .result import Comparison

@@ -10,7 +10,7 @@ from ..benchmark.prepare import prepare_data, prepare_model, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..training import State, train
 from .blind import blind
 

@@ -12,7 +12,7 @@ from ..benchmark.choose import check_data, one_run, protocol
 from ..benchmark.prepare import prepare_data
 from ..benchmark.spec import Frozen, RunSpec, has_preset, published
 from ..catalog import find, make
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..errors import SpecError
 from ..theory import read_noise
 from .spaces import Numbers, Parameters, Space, space

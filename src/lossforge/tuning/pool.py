@@ -8,7 +8,7 @@ import tempfile
 import time
 from typing import IO, Any
 
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from .life import Watch
 from .search import POLL, OnTrial
 from .study import Study

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..data.roots import PathLike
+from ..data.source import PathLike
 from ..errors import check_integer, extra
 from .estimate import estimate
 from .final import compare

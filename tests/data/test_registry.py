@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from lossforge import data
 from lossforge.cli.main import app
-from lossforge.data import sources
+from lossforge.data import registry
 from lossforge.data.doctor import histogram
-from lossforge.data.download import File, checksum_of
+from lossforge.data.source import File, checksum_of
 
 
 def run(*arguments):
@@ -27,14 +27,14 @@ def run(*arguments):
 
 def test_every_source_is_listed_with_how_to_get_it():
     lines = run("list").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(sources.SOURCES)
+    assert [line.split()[0] for line in lines] == list(registry.SOURCES)
     ways = {line.split()[0]: line.split()[1] for line in lines}
     assert ways["digits"] == "embedded"
     assert ways["cifar10"] == "fetch"
     assert ways["clothing1m"] == "by"
 
 
-@pytest.mark.parametrize("name", [name for name, s in sources.SOURCES.items() if not s.layout])
+@pytest.mark.parametrize("name", [name for name, s in registry.SOURCES.items() if not s.layout])
 def test_embedded_data_load_and_pass_the_doctor(name):
     dataset = data.load(name.upper())
     assert dataset.name == name
@@ -44,21 +44,21 @@ def test_embedded_data_load_and_pass_the_doctor(name):
     assert f"train: {len(dataset.train):,} samples" in result.stdout
 
 
-@pytest.mark.parametrize("name", [name for name, s in sources.SOURCES.items() if s.layout])
+@pytest.mark.parametrize("name", [name for name, s in registry.SOURCES.items() if s.layout])
 def test_absent_data_get_the_layout_and_a_way_to_it(name, tmp_path):
     result = run("doctor", name, "--data-dir", tmp_path)
     assert result.exit_code == 1
     assert str(tmp_path) in result.stdout
-    source = sources.SOURCES[name]
+    source = registry.SOURCES[name]
     assert source.layout in result.stdout
     assert (source.obtain or f"lossforge data fetch {name}") in result.stdout
 
 
-@pytest.mark.parametrize("name", [name for name, s in sources.SOURCES.items() if s.obtain])
+@pytest.mark.parametrize("name", [name for name, s in registry.SOURCES.items() if s.obtain])
 def test_what_cannot_be_downloaded_says_how_to_get_it(name, tmp_path):
     result = run("fetch", name, "--data-dir", tmp_path)
     assert result.exit_code == 2
-    assert sources.SOURCES[name].obtain in result.stderr
+    assert registry.SOURCES[name].obtain in result.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -107,7 +107,7 @@ def served_cifar100(served, tmp_path, monkeypatch):
     archive.write_bytes(small_cifar100())
     file = File(archive.name, checksum_of(archive, "md5:"), f"{url}/{archive.name}")
     monkeypatch.setitem(
-        sources.SOURCES, "cifar100", replace(sources.SOURCES["cifar100"], archive=file)
+        registry.SOURCES, "cifar100", replace(registry.SOURCES["cifar100"], archive=file)
     )
     return tmp_path
 
