@@ -73,7 +73,7 @@ def test_embedded_data_need_no_download(tmp_path):
 def test_an_unknown_name_lists_the_known(verb):
     result = run(verb, "imagenet")
     assert result.exit_code == 2
-    assert "unknown data 'imagenet', known: digits, digits-pairs" in result.stderr
+    assert "unknown data set 'imagenet'; known: digits, digits-pairs" in result.stderr
 
 
 def test_label_files_are_not_data_sets():

@@ -7,7 +7,7 @@ from .folders import load as folder
 from .human import HumanLabels, human_labels, instance_labels
 from .images import ImageFiles
 from .labels import check_noise, label_files, noisy_labels
-from .registry import fetch, load, names
+from .registry import fetch, find, load, names
 from .source import Source
 from .tables import load as table
 
@@ -24,6 +24,7 @@ __all__ = [
     "check_noise",
     "diagnose",
     "fetch",
+    "find",
     "folder",
     "human_labels",
     "instance_labels",
