@@ -3,11 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import naive
 from laws import LAWS
 from torch import Tensor
+
+import lossforge
+
+Formula = TypeVar("Formula", bound=Callable[..., Tensor])
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,9 @@ class Case:
 
     `factory` takes the number of classes if `sized`, else nothing. `floor` is the least value of a
     bounded loss and its value at the correct one-hot, by number of classes. A law named in `breaks`
-    must fail. `entry` is the name of the catalogue entry that the case stands for.
+    must fail. `entry` is the name of the catalogue entry that the case stands for; then `bound` is
+    the least upper bound for 5 classes where it is easy, an upper bound elsewhere, and `settings`
+    are other parameters, at which the naive `formula` of logits, label and parameters is compared.
     """
 
     id: str
@@ -107,6 +113,9 @@ class Case:
     breaks: frozenset[str] = frozenset()
     entry: str = ""
     sized: bool = False
+    bound: float | None = None
+    settings: tuple[dict[str, Any], ...] = ()
+    formula: Callable[..., Tensor] | None = None
 
     def __post_init__(self) -> None:
         assert self.breaks <= LAWS, f"unknown laws: {set(self.breaks - LAWS)}"
@@ -135,3 +144,82 @@ class Case:
     @property
     def has_closed_form_gradient(self) -> bool:
         return all(not isinstance(term, Published) or term.closed for term in self.terms)
+
+
+class Catalogue(list[Case]):
+    """Cases of catalogue entries, each added with its naive formula.
+
+    A formula is plain float64 for one sample, written from the paper and from nothing else: of the
+    probabilities, or of the logits if it says so, the label, and the parameters by the names and
+    defaults that the catalogue promises.
+    """
+
+    def entry(
+        self,
+        name: str,
+        *,
+        bound: float | None = None,
+        settings: tuple[dict[str, Any], ...] | list[dict[str, Any]] = (),
+        **claims: Any,
+    ) -> Callable[[Formula], Formula]:
+        """Add the case of an entry at its defaults; a loss without a bound is unbounded."""
+
+        def add(formula: Formula) -> Formula:
+            more = {"entry": name, "bound": bound, "settings": tuple(settings)}
+            self.add(name, name, formula, bounded=bound is not None, **more, **claims)
+            return formula
+
+        return add
+
+    def add(
+        self,
+        id: str,
+        name: str,
+        formula: Callable[..., Tensor],
+        parameters: dict[str, Any] | None = None,
+        *,
+        of_logits: bool = False,
+        symmetric: bool = False,
+        bounded: bool = True,
+        floor: Callable[[int], float] | float = 0.0,
+        closed: Callable[[Tensor, int], Tensor] | None = None,
+        needs: Callable[[int], dict[str, Any]] | None = None,
+        **claims: Any,
+    ) -> None:
+        """Add a case of an entry at other parameters.
+
+        Args:
+            id: Of the case.
+            name: Of the entry.
+            formula: Of the probabilities, the label and the parameters.
+            parameters: Those that are not the defaults.
+            of_logits: Whether the formula takes logits.
+            symmetric: Whether the sum over labels is constant.
+            bounded: Whether it is bounded.
+            floor: Its value at the correct one-hot, by number of classes if that matters.
+            closed: The gradient in the logits, as a function of the probabilities.
+            needs: Parameters without a default, by number of classes.
+            claims: Other fields of `Case`.
+        """
+        given = parameters or {}
+
+        def plain(x: Tensor, t: int) -> Tensor:
+            return formula(x, t, **given)
+
+        def from_logits(z: Tensor, t: int, /, **settings: Any) -> Tensor:
+            return formula(z if of_logits else naive.softmax(z), t, **settings)
+
+        published = Published(None if of_logits else plain, plain if of_logits else None, closed)
+        self.append(
+            Case(
+                id,
+                lambda k=5: lossforge.make(name, **given, **(needs(k) if needs else {})),
+                (published,),
+                symmetric=symmetric,
+                bounded=bounded,
+                floor=floor if callable(floor) else lambda _: floor,
+                sized=needs is not None,
+                formula=from_logits,
+                **claims,
+            )
+        )

@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "base": {"numerics", "errors"},
     "loss": {"errors"},
     "constructions": {"base", "loss", "numerics", "errors"},
-    "catalog": {"constructions", "base", "loss", "errors"},
+    "catalog": {"constructions", "base", "loss", "noise", "errors"},
     "theory": {"base", "loss", "constructions", "numerics", "errors"},
     "noise": {"errors"},
     "data": {"noise", "errors"},
@@ -143,6 +143,8 @@ def test_catalogue_classes_add_no_behaviour(loss):
 def test_importing_the_package_needs_torch_alone():
     script = (
         "import sys, torch; before = set(sys.modules); import lossforge; "
+        "more = {'data', 'report', 'tuning'}; "
+        "[getattr(lossforge, name) for name in lossforge.__all__ if name not in more]; "
         "new = {name.split('.')[0] for name in set(sys.modules) - before}; "
         "print(*sorted(new - {'lossforge', 'torch'} - set(sys.stdlib_module_names)))"
     )
@@ -151,6 +153,25 @@ def test_importing_the_package_needs_torch_alone():
     assert result.stdout.split() == []
 
 
+def test_names_are_imported_when_they_are_asked_for():
+    script = "import sys, lossforge.__main__; print('torch' in sys.modules); lossforge.BEF"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == ["False"]
+
+
+def test_a_misspelt_name_is_answered_with_the_right_one():
+    with pytest.raises(AttributeError, match="no attribute 'BEFF'; did you mean BEF"):
+        lossforge.BEFF  # noqa: B018
+    assert not hasattr(lossforge, "__wrapped__")
+
+
 def test_every_public_name_exists_and_every_catalogue_loss_is_public():
     assert all(hasattr(lossforge, name) for name in lossforge.__all__)
     assert {loss.__name__ for loss in lossforge.catalog.CLASSES} <= set(lossforge.__all__)
+    assert set(lossforge.__all__) <= set(dir(lossforge))
+    starred: dict[str, object] = {}
+    for package in (lossforge, lossforge.base, lossforge.catalog):
+        assert len(set(package.__all__)) == len(package.__all__)
+        starred |= {name: getattr(package, name) for name in package.__all__}
+    assert starred["BEF"] is lossforge.BEF

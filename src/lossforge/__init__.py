@@ -6,123 +6,88 @@
 torch.Size([])
 """
 
-import importlib
-from types import ModuleType
-
-from . import base, catalog, constructions, errors, loss, models, noise, theory, training
-from .catalog import (
-    AEL,
-    AGCE,
-    AMSE,
-    AUL,
-    BEF,
-    BQF,
-    CE,
-    FL,
-    GCE,
-    GJS,
-    JS,
-    LDR,
-    MAE,
-    MSE,
-    NCE,
-    NFL,
-    NGCE,
-    NL,
-    NNCE,
-    NNFL,
-    RCE,
-    TGCE,
-    VCE,
-    VEL,
-    VMSE,
-    ANorm,
-    NLPlus,
-    PHuberCE,
-    PHuberGCE,
-    PLPlus,
-    TaylorCE,
-    make,
-    names,
-    parse,
-)
-from .catalog.sums import SRSchedule
-from .constructions import (
-    BackwardCorrection,
-    BinaryReduction,
-    EpsSoftmax,
-    ForwardCorrection,
-    LogitClip,
-    Sharpened,
-    TargetSeparation,
-    complementary_labels,
-)
-from .loss import Loss
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AEL",
-    "AGCE",
-    "AMSE",
-    "ANorm",
-    "AUL",
-    "BEF",
-    "BQF",
-    "CE",
-    "FL",
-    "GCE",
-    "GJS",
-    "JS",
-    "LDR",
-    "MAE",
-    "MSE",
-    "NCE",
-    "NFL",
-    "NGCE",
-    "NL",
-    "NLPlus",
-    "NNCE",
-    "NNFL",
-    "PHuberCE",
-    "PHuberGCE",
-    "PLPlus",
-    "RCE",
-    "TGCE",
-    "TaylorCE",
-    "VCE",
-    "VEL",
-    "VMSE",
-    "BackwardCorrection",
-    "BinaryReduction",
-    "EpsSoftmax",
-    "ForwardCorrection",
-    "LogitClip",
-    "Loss",
-    "SRSchedule",
-    "Sharpened",
-    "TargetSeparation",
-    "base",
-    "catalog",
-    "complementary_labels",
-    "constructions",
-    "data",
-    "errors",
-    "loss",
-    "make",
-    "models",
-    "names",
-    "noise",
-    "parse",
-    "report",
-    "theory",
-    "training",
-    "tuning",
-]
+_PACKAGES = (
+    *("base", "catalog", "constructions", "data", "errors", "loss", "models", "noise", "report"),
+    *("theory", "training", "tuning"),
+)
+# every class of the catalogue is a name as well
+_NAMES = {
+    "BackwardCorrection": "constructions",
+    "BinaryReduction": "constructions",
+    "EpsSoftmax": "constructions",
+    "ForwardCorrection": "constructions",
+    "LogitClip": "constructions",
+    "Loss": "loss",
+    "SRSchedule": "catalog",
+    "Sharpened": "constructions",
+    "TargetSeparation": "constructions",
+    "complementary_labels": "constructions",
+    "make": "catalog",
+    "names": "catalog",
+    "parse": "catalog",
+}
 
+if TYPE_CHECKING:
+    from . import base as base
+    from . import catalog as catalog
+    from . import constructions as constructions
+    from . import data as data
+    from . import errors as errors
+    from . import loss as loss
+    from . import models as models
+    from . import noise as noise
+    from . import report as report
+    from . import theory as theory
+    from . import training as training
+    from . import tuning as tuning
+    from .catalog import SRSchedule as SRSchedule
+    from .catalog import names as names
+    from .catalog.balanced import *  # noqa: F403
+    from .catalog.classwise import *  # noqa: F403
+    from .catalog.make import make as make
+    from .catalog.parse import parse as parse
+    from .catalog.pointwise import *  # noqa: F403
+    from .constructions import BackwardCorrection as BackwardCorrection
+    from .constructions import BinaryReduction as BinaryReduction
+    from .constructions import EpsSoftmax as EpsSoftmax
+    from .constructions import ForwardCorrection as ForwardCorrection
+    from .constructions import LogitClip as LogitClip
+    from .constructions import Sharpened as Sharpened
+    from .constructions import TargetSeparation as TargetSeparation
+    from .constructions import complementary_labels as complementary_labels
+    from .loss import Loss as Loss
+else:
+    # a name is imported when it is first asked for: the command line's help must not wait for torch
+    import importlib
 
-def __getattr__(name: str) -> ModuleType:
-    """Load what needs more than torch when it is first asked for."""
-    if name in ("data", "report", "tuning"):
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name):
+        if name in _PACKAGES:
+            return importlib.import_module(f".{name}", __name__)
+        if name == "__all__":
+            return [*sorted(_losses()), *sorted({*_NAMES, *_PACKAGES})]
+        if name in _NAMES:
+            found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+        elif not name.startswith("_") and name in _losses():
+            found = _losses()[name]
+        else:
+            raise AttributeError(_unknown(name))
+        globals()[name] = found
+        return found
+
+    def __dir__():
+        return sorted({*globals(), *__getattr__("__all__")})
+
+    def _losses():
+        catalog = importlib.import_module(".catalog", __name__)
+        return {loss.__name__: loss for loss in catalog.CLASSES}
+
+    def _unknown(name):
+        from .errors import near
+
+        message = f"module {__name__!r} has no attribute {name!r}"
+        hints = [] if name.startswith("_") else near(name, __getattr__("__all__"), 1)
+        return f"{message}; did you mean {hints[0]}?" if hints else message

@@ -10,7 +10,7 @@ import pytest
 
 import lossforge
 from lossforge import data, models
-from lossforge.catalog.presets import PRESETS
+from lossforge.catalog import PRESETS
 
 BENCHMARK = Path(str(resources.files("lossforge"))) / "benchmark"
 FOLDER = BENCHMARK / "presets"

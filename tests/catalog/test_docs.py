@@ -8,7 +8,7 @@ import torch
 
 import lossforge
 from lossforge.catalog import ENTRIES, REFERENCES, describe
-from lossforge.catalog.markdown import render_markdown
+from lossforge.catalog.describe import render_markdown
 from lossforge.catalog.references import CONSTRUCTION_REFERENCES
 
 PAGE = Path(__file__).parents[2] / "docs" / "catalog.md"

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from cases import CASES
-from catalog import second
+from catalog import wrapped
 from laws import assert_close, batch, value_and_gradient
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -65,7 +65,7 @@ CLASSES = [
 
 def matrix(name: str) -> dict[str, torch.Tensor]:
     """What an entry needs beyond its defaults."""
-    return {"T": second.transition(5)} if name.lower() in {"forward", "backward"} else {}
+    return {"T": wrapped.transition(5)} if name.lower() in {"forward", "backward"} else {}
 
 
 def default(name: str) -> lossforge.Loss:

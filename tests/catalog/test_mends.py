@@ -8,7 +8,7 @@ from laws import assert_close
 
 import lossforge
 from lossforge import CE, NCE, BackwardCorrection, ForwardCorrection, LogitClip, Sharpened, base
-from lossforge.catalog.lookup import BY_IDENTIFIER
+from lossforge.catalog.entry import BY_IDENTIFIER
 from lossforge.catalog.parse import _BASES, _CONSTRUCTIONS
 
 ZERO_COLUMN = torch.tensor([[0.9, 0.0, 0.1], [0.5, 0.0, 0.5], [0.1, 0.0, 0.9]])

@@ -8,8 +8,9 @@ import pytest
 import torch
 from bases import ids
 from cases import named
-from catalog import second
+from catalog import classwise, pointwise, wrapped
 from laws import assert_close, batch, rows, value_and_gradient
+from naive import softmax
 from torch import Tensor
 
 import lossforge
@@ -59,7 +60,7 @@ def test_policy_may_be_given_on_construction_and_survives_copies(case) -> None:
 
 
 def test_wrappers_take_policy_keywords() -> None:
-    T = second.transition(5)
+    T = wrapped.transition(5)
     for loss in (
         LogitClip(CE(), delta=1.0, reduction="sum"),
         EpsSoftmax(CE(), m=1.0, reduction="sum"),
@@ -76,8 +77,8 @@ def test_wrappers_take_policy_keywords() -> None:
         lambda loss: LogitClip(loss, delta=1.0),
         lambda loss: EpsSoftmax(loss, m=1.0),
         lambda loss: Sharpened(loss, tau=1.0),
-        lambda loss: ForwardCorrection(loss, second.transition(5)),
-        lambda loss: BackwardCorrection(loss, second.transition(5)),
+        lambda loss: ForwardCorrection(loss, wrapped.transition(5)),
+        lambda loss: BackwardCorrection(loss, wrapped.transition(5)),
     ],
     ids=["clip", "eps", "sharpened", "forward", "backward"],
 )
@@ -93,8 +94,8 @@ def test_wrappers_nest() -> None:
     loss = LogitClip(EpsSoftmax(GCE(), m=2.0), delta=1.5, reduction="none")
 
     def nested(row: Tensor, label: int) -> Tensor:
-        u = second.softmax(second.clipped(row, 1.5, 2.0, False, 0))
-        return second.eps_softmax(second.gce, u, label, 2.0)
+        u = softmax(wrapped.clipped(row, 1.5, 2.0, False, 0))
+        return wrapped.eps_softmax(pointwise.gce, u, label, 2.0)
 
     assert_close(loss(z, t), rows(nested, z, t))
     assert_close(lossforge.parse(str(loss))(z, t), loss(z, t).mean())
@@ -210,7 +211,7 @@ def test_matrix_rows_are_true_classes() -> None:
 
 
 def test_backward_correction_is_unbiased() -> None:
-    z, T = torch.randn(1, 3), second.transition(3)
+    z, T = torch.randn(1, 3), wrapped.transition(3)
     loss = BackwardCorrection(CE(), T)
     for true in range(3):
         noisy = sum(T[true, given] * loss(z, torch.tensor([given])) for given in range(3))
@@ -256,7 +257,7 @@ def test_negative_learning_takes_complementary_labels() -> None:
     z, target = batch(n=4)
     labels = complementary_labels(target, 5, 3, generator=torch.Generator().manual_seed(0))
     values = NL(reduction="none")(z[:, :, None].expand(-1, -1, 3), labels)
-    expected = torch.stack([rows(lambda a, c: second.nl(second.softmax(a), c), z, labels[:, j])
+    expected = torch.stack([rows(lambda a, c: classwise.nl(softmax(a), c), z, labels[:, j])
                             for j in range(3)], 1)  # fmt: skip
     assert_close(values, expected)
 
@@ -271,7 +272,7 @@ def test_schedule_multiplies_every_freq_epochs(lamb: float, rho: float, freq: in
     z, t = batch()
     assert_close(
         lossforge.make("SR", lamb=schedule(5), reduction="none")(z, t),
-        rows(lambda a, c: second.sr(a, c, lamb=schedule(5)), z, t),
+        rows(lambda a, c: wrapped.sr(a, c, lamb=schedule(5)), z, t),
     )
 
 
@@ -285,7 +286,10 @@ def test_views_follow_the_definition(weights: tuple[float, ...], scaled: bool) -
     views = [(2 * torch.randn(6, 5)).requires_grad_() for _ in weights[1:]]
     loss = GJS(weights=weights, scaled=scaled, reduction="none")
     expected = torch.stack(
-        [second.gjs(tuple(view[i] for view in views), int(t[i]), weights, scaled) for i in range(6)]
+        [
+            classwise.gjs(tuple(view[i] for view in views), int(t[i]), weights, scaled)
+            for i in range(6)
+        ]
     )
     actual = loss(views, t)
     assert_close(actual, expected)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import lossforge
 from lossforge.catalog import ENTRIES, REFERENCES, describe
-from lossforge.catalog.markdown import render_markdown
+from lossforge.catalog.describe import render_markdown
 from lossforge.cli.main import app
 
 
@@ -45,7 +45,7 @@ def test_every_name_is_shown_in_any_case(name):
     assert result.exit_code == 0
     entry = lossforge.catalog.find(name.replace("_", "-"))
     assert result.stdout.splitlines()[0] == entry.name
-    for label in ("formula", "parameters", "kind", "python", "reference", "presets"):
+    for label in ("formula", "parameters", "kind", "python", "reference", "published"):
         assert f"\n  {label}" in result.stdout
 
 
@@ -55,7 +55,7 @@ def test_details_fit_the_width_unless_a_word_does_not(name):
     assert all(len(line) <= 80 or " " not in line.strip() for line in lines)
 
 
-def test_one_loss_shows_presets_caveat_and_sources():
+def test_one_loss_shows_published_settings_caveat_and_sources():
     text = " ".join(run("JAL-FL").stdout.split())
     assert "cifar10 [1] alpha=1, beta=1, a=30" in text.replace(
         "gamma=0.5, stop_gradient=True, ", ""

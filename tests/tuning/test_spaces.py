@@ -8,26 +8,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lossforge
-from lossforge.catalog import find
+from lossforge.catalog import PRESETS, find
+from lossforge.catalog import settings as published
 from lossforge.catalog.balanced import default_tau
-from lossforge.catalog.presets import PRESETS
-from lossforge.catalog.presets import settings as published
+from lossforge.catalog.ranges import Range, log, uniform
 from lossforge.constructions import default_mu
 from lossforge.errors import SpecError
-from lossforge.tuning.ranges import Range, log, uniform
-from lossforge.tuning.spaces import SPACES, space
+from lossforge.tuning.spaces import DEPENDENT, space
 
-TUNED = sorted(SPACES)
+TUNED = sorted({name for name in lossforge.names() if find(name).tune} | set(DEPENDENT))
 CLASSES = (2, 10, 100)
 
 
 @pytest.mark.parametrize("name", lossforge.names())
 def test_a_loss_has_a_space_or_no_parameters(name):
-    assert (name in SPACES) == bool(find(name).parameters())
+    assert (name in TUNED) == bool(find(name).parameters())
+    assert not (find(name).tune and name in DEPENDENT)
 
 
-def test_every_space_belongs_to_a_loss():
-    assert set(SPACES) <= set(lossforge.names())
+def test_every_space_belongs_to_a_loss_and_every_range_to_a_parameter():
+    assert set(DEPENDENT) <= set(lossforge.names())
+    for name in lossforge.names():
+        assert set(find(name).tune) <= set(find(name).parameters())
 
 
 def drawn(one: Range, share: float) -> float:

@@ -1,43 +1,43 @@
-"""Univariate base functions: a decreasing h on [0, 1] given by its density."""
+"""Univariate base functions: a decreasing h on [0, 1] given by its density.
 
-from .derivative import Series, from_derivative
-from .elementary import (
-    ExponentialDecay,
-    Linear,
-    Log,
-    MirroredPower,
-    Power,
-    ShiftedPower,
-    Taylor,
-)
-from .function import BaseFunction, Smooth, format_arguments, integrate, text_name
-from .modified import Focal, HuberLog, HuberPower, JensenShannon, ShiftedLog, Truncated
-from .paper import Exponential, Quadratic
-from .point import Margin, Point
+Every class of `elementary`, `modified` and `paper` is a name of this package; nothing has to be
+added here.
+"""
 
-__all__ = [
-    "BaseFunction",
-    "Exponential",
-    "ExponentialDecay",
-    "Focal",
-    "HuberLog",
-    "HuberPower",
-    "JensenShannon",
-    "Linear",
-    "Log",
-    "Margin",
-    "MirroredPower",
-    "Point",
-    "Power",
-    "Quadratic",
-    "Series",
-    "ShiftedLog",
-    "ShiftedPower",
-    "Smooth",
-    "Taylor",
-    "Truncated",
-    "format_arguments",
-    "from_derivative",
-    "integrate",
-    "text_name",
-]
+from typing import TYPE_CHECKING
+
+from . import elementary, modified, paper
+from .derivative import Series as Series
+from .derivative import from_derivative as from_derivative
+from .function import BaseFunction as BaseFunction
+from .function import Smooth as Smooth
+from .function import format_arguments as format_arguments
+from .function import integrate as integrate
+from .function import text_name as text_name
+from .point import Margin as Margin
+from .point import Point as Point
+
+if TYPE_CHECKING:
+    from .elementary import *  # noqa: F403
+    from .modified import *  # noqa: F403
+    from .paper import *  # noqa: F403
+else:
+    _FUNCTIONS = {
+        name: member
+        for module in (elementary, modified, paper)
+        for name, member in vars(module).items()
+        if isinstance(member, type) and member.__module__ == module.__name__
+    }
+    globals().update(_FUNCTIONS)
+    __all__ = [
+        *sorted(_FUNCTIONS),
+        "BaseFunction",
+        "Margin",
+        "Point",
+        "Series",
+        "Smooth",
+        "format_arguments",
+        "from_derivative",
+        "integrate",
+        "text_name",
+    ]

@@ -8,9 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..catalog import find, make, parse, select, settings
-from ..catalog.presets import PRESETS
-from ..catalog.setting import Setting
+from ..catalog import PRESETS, Setting, find, make, parse, select, settings
 from ..data import names as data_names
 from ..errors import SpecError
 from ..models import names as model_names

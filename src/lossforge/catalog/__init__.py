@@ -1,95 +1,44 @@
-"""Named losses: a reference and parameters, no behaviour of their own."""
+"""Named losses: a reference and parameters, no behaviour of their own.
 
-from .balanced import BEF, BQF
-from .classwise import (
-    AMSE,
-    GJS,
-    LDR,
-    MSE,
-    NCE,
-    NFL,
-    NGCE,
-    NL,
-    NNCE,
-    NNFL,
-    ANorm,
-    NLPlus,
-    PLPlus,
-)
-from .entries import ENTRIES
-from .entry import Entry
-from .lookup import find
-from .make import make, names
-from .parse import parse
-from .pointwise import (
-    AEL,
-    AGCE,
-    AUL,
-    CE,
-    FL,
-    GCE,
-    JS,
-    MAE,
-    RCE,
-    TGCE,
-    VCE,
-    VEL,
-    VMSE,
-    PHuberCE,
-    PHuberGCE,
-    TaylorCE,
-)
-from .presets import PRESETS, select, settings
-from .references import REFERENCES
-from .sums import SRSchedule
+Every registered class is a name of this package; nothing has to be added here.
+"""
 
-CLASSES = (
-    *(AEL, AGCE, AMSE, ANorm, AUL, BEF, BQF, CE, FL, GCE, GJS, JS, LDR, MAE, MSE, NCE, NFL, NGCE),
-    *(NL, NLPlus, NNCE, NNFL, PHuberCE, PHuberGCE, PLPlus, RCE, TGCE, TaylorCE, VCE, VEL, VMSE),
-)
+import inspect
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AEL",
-    "AGCE",
-    "AMSE",
-    "ANorm",
-    "AUL",
-    "BEF",
-    "BQF",
-    "CE",
-    "FL",
-    "GCE",
-    "GJS",
-    "JS",
-    "LDR",
-    "MAE",
-    "MSE",
-    "NCE",
-    "NFL",
-    "NGCE",
-    "NL",
-    "NLPlus",
-    "NNCE",
-    "NNFL",
-    "PHuberCE",
-    "PHuberGCE",
-    "PLPlus",
-    "RCE",
-    "TGCE",
-    "TaylorCE",
-    "VCE",
-    "VEL",
-    "VMSE",
-    "CLASSES",
-    "ENTRIES",
-    "Entry",
-    "PRESETS",
-    "REFERENCES",
-    "SRSchedule",
-    "find",
-    "make",
-    "names",
-    "parse",
-    "select",
-    "settings",
-]
+from . import balanced, classwise, pointwise, sums, wrapped  # noqa: F401 - they register
+from .entry import ENTRIES as ENTRIES
+from .entry import Entry as Entry
+from .entry import find as find
+from .entry import names as names
+from .entry import register as register
+from .make import make as make
+from .parse import parse as parse
+from .published import PRESETS as PRESETS
+from .published import Setting as Setting
+from .published import select as select
+from .published import settings as settings
+from .references import REFERENCES as REFERENCES
+from .wrapped import SRSchedule as SRSchedule
+
+CLASSES = tuple(entry.make for entry in ENTRIES.values() if inspect.isclass(entry.make))
+
+if TYPE_CHECKING:
+    from .balanced import *  # noqa: F403
+    from .classwise import *  # noqa: F403
+    from .pointwise import *  # noqa: F403
+else:
+    globals().update({loss.__name__: loss for loss in CLASSES})
+    __all__ = [
+        *sorted(loss.__name__ for loss in CLASSES),
+        "ENTRIES",
+        "PRESETS",
+        "SRSchedule",
+        "find",
+        "make",
+        "names",
+        "parse",
+        "register",
+        "select",
+        "settings",
+    ]

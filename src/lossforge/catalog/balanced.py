@@ -6,7 +6,7 @@ from ..base import BaseFunction, Exponential, Quadratic
 from ..constructions import BALANCE, MANY_RIVALS, BinaryReduction, TargetSeparation
 from ..errors import check_number
 from ..loss import Loss, Policy, WeightedSum
-from .named import Named
+from .entry import Named, register
 
 SEPARATION = 0.2
 r"""The coefficient a of TS, unless 1/(K - 1) is more or `tau` is given.
@@ -18,18 +18,24 @@ with 0.2 those above 1/6, whatever K. So the true class must be right for one la
 """
 
 
+@register(
+    "BEF",
+    "lam TS + mu BR of h' = alpha exp(beta (x - gamma)^2)",
+    kind="symmetric",
+    bounded=True,
+    paper="paper",
+    caveat="Symmetric for tau = 1 and br_gamma = 0.5: by default up to six classes.",
+)
 class BEF(Named, WeightedSum):
-    r"""Balanced Exponential Function: :math:`\lambda` TS + :math:`\mu` BR of f1.
-
-    .. math:: h'(x) = \alpha \exp(\beta (x - \gamma)^2)
+    """Balanced Exponential Function, Section 4.4 of the paper.
 
     Target separation makes it robust, binary reduction keeps it trainable. How the defaults were
     found, and where they lose, is in docs/defaults.md and docs/results.md.
 
     Args:
         alpha: Scale of both parts, negative.
-        beta: Curvature of f1 in TS.
-        gamma: Centre of f1 in TS, in [0, 1].
+        beta: Curvature of the exponent in TS.
+        gamma: Centre of h' in TS, in [0, 1].
         tau: Separation strength, 0 or more; 1 makes TS symmetric. By default 1 or, if that is more,
             `SEPARATION` times K - 1: see there.
         lam: Coefficient of TS, 0 or more.
@@ -37,9 +43,6 @@ class BEF(Named, WeightedSum):
             more as `MANY_RIVALS` asks for: 0.67 at 1,000.
         br_beta: Curvature in BR; `beta` if None.
         br_gamma: Centre in BR; 0.5 makes BR symmetric.
-
-    References:
-        Section 4.4, "Instantiation of Robust Functions", of the paper the project implements.
     """
 
     def __init__(
@@ -55,31 +58,31 @@ class BEF(Named, WeightedSum):
         br_gamma: float = 0.5,
         **policy: Unpack[Policy],
     ) -> None:
-        br_beta = beta if br_beta is None else br_beta
+        br_beta = self.settings["br_beta"] = beta if br_beta is None else br_beta
         bases = Exponential(alpha, beta, gamma), Exponential(alpha, br_beta, br_gamma)
         super().__init__(_balance(*bases, tau, lam, mu), **policy)
-        shape = {"alpha": alpha, "beta": beta, "gamma": gamma}
-        balance = {"tau": tau, "lam": lam, "mu": mu}
-        self.settings = _given(**shape, **balance, br_beta=br_beta, br_gamma=br_gamma)
 
 
+@register(
+    "BQF",
+    "lam TS + mu BR of h' = alpha (x - gamma)^2 + beta",
+    kind="symmetric",
+    bounded=True,
+    paper="paper",
+    caveat="Symmetric for tau = 1 and br_gamma = 0.5: by default up to six classes.",
+)
 class BQF(Named, WeightedSum):
-    r"""Balanced Quadratic Function: :math:`\lambda` TS + :math:`\mu` BR of f2.
-
-    .. math:: h'(x) = \alpha (x - \gamma)^2 + \beta
+    """Balanced Quadratic Function, Section 4.4 of the paper.
 
     Args:
-        alpha: Curvature of f2 in both parts.
+        alpha: Curvature of h' in both parts.
         beta: Derivative at gamma, negative.
-        gamma: Centre of f2 in TS, in [0, 1].
+        gamma: Centre of h' in TS, in [0, 1].
         tau: Separation strength, as of `BEF`.
         lam: Coefficient of TS, 0 or more.
         mu: Coefficient of BR, as of `BEF`.
         br_beta: Derivative at `br_gamma` in BR; `beta` if None.
         br_gamma: Centre in BR; 0.5 makes BR symmetric.
-
-    References:
-        Section 4.4, "Instantiation of Robust Functions", of the paper the project implements.
     """
 
     def __init__(
@@ -95,17 +98,9 @@ class BQF(Named, WeightedSum):
         br_gamma: float = 0.5,
         **policy: Unpack[Policy],
     ) -> None:
-        br_beta = beta if br_beta is None else br_beta
+        br_beta = self.settings["br_beta"] = beta if br_beta is None else br_beta
         bases = Quadratic(alpha, beta, gamma), Quadratic(alpha, br_beta, br_gamma)
         super().__init__(_balance(*bases, tau, lam, mu), **policy)
-        shape = {"alpha": alpha, "beta": beta, "gamma": gamma}
-        balance = {"tau": tau, "lam": lam, "mu": mu}
-        self.settings = _given(**shape, **balance, br_beta=br_beta, br_gamma=br_gamma)
-
-
-def _given(**settings: float | None) -> dict[str, float]:
-    """Those that do not follow the number of classes."""
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 def default_tau(num_classes: int) -> float:

@@ -20,28 +20,47 @@ from ..constructions import (
 )
 from ..errors import check_number
 from ..loss import Loss, Policy
-from .named import Named
+from .entry import FOCAL_CAVEAT, UNVERIFIED_CAVEAT, Named, register
 from .pointwise import divergence_scale
+from .ranges import FOCAL, SCALE, log, uniform
+
+_NEGATIVE = "The target is a class the sample does not have; see complementary_labels."
 
 
+@register(
+    "NCE",
+    "scale log p_y / sum_k log p_k",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    tune={"scale": SCALE},
+)
 class NCE(Named, Normalised):
-    r"""Normalised cross entropy, :math:`s \log p_y / \sum_k \log p_k`.
+    """Normalised cross entropy.
 
     Args:
-        scale: The factor s.
+        scale: A factor.
     """
 
     def __init__(self, *, scale: float = 1.0, **policy: Unpack[Policy]) -> None:
         super().__init__(base.Log(), scale=scale, **policy)
-        self.settings = {"scale": scale}
 
 
+@register(
+    "NFL",
+    "scale f_y / sum_k f_k, f = -(1 - p)^gamma log p",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    caveat=FOCAL_CAVEAT,
+    tune={"gamma": FOCAL, "scale": SCALE},
+)
 class NFL(Named, Normalised):
-    r"""Normalised focal loss, :math:`s f_y / \sum_k f_k` with :math:`f = -(1 - p)^\gamma \log p`.
+    """Normalised focal loss.
 
     Args:
         gamma: Exponent of the focal factor.
-        scale: The factor s.
+        scale: A factor.
         stop_gradient: Hold the focal factors constant in the gradient, as released code does.
     """
 
@@ -54,27 +73,40 @@ class NFL(Named, Normalised):
         **policy: Unpack[Policy],
     ) -> None:
         super().__init__(base.Focal(gamma, stop_gradient), scale=scale, **policy)
-        self.settings = {"gamma": gamma, "scale": scale, "stop_gradient": stop_gradient}
 
 
+@register(
+    "NGCE",
+    "scale (1 - p_y^q) / sum_k (1 - p_k^q)",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    tune={"q": uniform(0.02, 1), "scale": SCALE},
+)
 class NGCE(Named, Normalised):
-    r"""Normalised generalised cross entropy, :math:`s (1 - p_y^q) / \sum_k (1 - p_k^q)`.
+    """Normalised generalised cross entropy.
 
     Args:
         q: As in `GCE`, in (0, 1].
-        scale: The factor s.
+        scale: A factor.
     """
 
     def __init__(self, *, q: float = 0.7, scale: float = 1.0, **policy: Unpack[Policy]) -> None:
         check_number("q", q, "in (0, 1]", lambda v: 0 < v <= 1)
         super().__init__(base.Power(q), scale=scale, **policy)
-        self.settings = {"q": q, "scale": scale}
 
 
+@register(
+    "NNCE",
+    "1 - s_y / sum_k s_k, s = log max(p, eps) - log eps",
+    kind="symmetric",
+    bounded=True,
+    paper="ye2023anl",
+    caveat="eps is a real parameter: 1e-7 and 1e-8 give different losses.",
+    tune={"eps": log(1e-10, 1e-2)},
+)
 class NNCE(Named, NormalisedNegative):
-    r"""Normalised negative cross entropy, :math:`1 - s_y / \sum_k s_k`.
-
-    :math:`s_k = \log \max(p_k, \epsilon) - \log \epsilon`.
+    """Normalised negative cross entropy.
 
     Args:
         eps: Probability below which a class counts for nothing; a real parameter of the loss.
@@ -82,13 +114,19 @@ class NNCE(Named, NormalisedNegative):
 
     def __init__(self, *, eps: float = 1e-7, **policy: Unpack[Policy]) -> None:
         super().__init__(base.Truncated(base.Log(), eps), **policy)
-        self.settings = {"eps": eps}
 
 
+@register(
+    "NNFL",
+    "1 - s_y / sum_k s_k, s = f(eps) - f(max(p, eps)), f = -(1 - p)^gamma log p",
+    kind="symmetric",
+    bounded=True,
+    paper="ye2023anl",
+    caveat=FOCAL_CAVEAT,
+    tune={"gamma": FOCAL, "eps": log(1e-10, 1e-2)},
+)
 class NNFL(Named, NormalisedNegative):
-    r"""Normalised negative focal loss, :math:`1 - s_y / \sum_k s_k`.
-
-    :math:`s_k = f(\epsilon) - f(\max(p_k, \epsilon))` with :math:`f(p) = -(1 - p)^\gamma \log p`.
+    """Normalised negative focal loss.
 
     Args:
         gamma: Exponent of the focal factor.
@@ -105,35 +143,58 @@ class NNFL(Named, NormalisedNegative):
         **policy: Unpack[Policy],
     ) -> None:
         super().__init__(base.Truncated(base.Focal(gamma, stop_gradient), eps), **policy)
-        self.settings = {"gamma": gamma, "eps": eps, "stop_gradient": stop_gradient}
 
 
+@register(
+    "MSE",
+    "1/K sum_k (p_k - [k = y])^2",
+    bounded=True,
+    paper="brier1950",
+    caveat="Divided by the number of classes, which some repositories leave out.",
+)
 class MSE(Named, PowerDistance):
-    r"""Mean squared error over the classes, :math:`\frac1K \sum_k (p_k - [k = y])^2`."""
+    """Mean squared error over the classes."""
 
     def __init__(self, **policy: Unpack[Policy]) -> None:
         super().__init__(a=1.0, r=2.0, average=True, **policy)
-        self.settings = {}
 
 
+@register(
+    "AMSE",
+    "scale/K sum_k |p_k - a [k = y]|^q",
+    kind="asymmetric",
+    bounded=True,
+    paper="wang2025jal",
+    aliases=("AMSE-q",),
+    caveat="A constant of about a^q / K hides the signal in logs.",
+    tune={"a": log(1.05, 100), "q": log(0.5, 4), "scale": SCALE},
+)
 class AMSE(Named, PowerDistance):
-    r"""Asymmetric mean squared error, :math:`\frac{s}{K} \sum_k |p_k - a [k = y]|^q`.
+    """Asymmetric mean squared error.
 
     Args:
         a: Length of the label vector, 1 (`MSE`) or more.
         q: The power, positive.
-        scale: The factor s.
+        scale: A factor.
     """
 
     def __init__(
         self, *, a: float = 30.0, q: float = 2.0, scale: float = 1.0, **policy: Unpack[Policy]
     ) -> None:
         super().__init__(a=a, r=q, scale=scale, average=True, **policy)
-        self.settings = {"a": a, "q": q, "scale": scale}
 
 
+@register(
+    "ANorm",
+    "(sum_k |a [k = y] - p_k|^p - (a - 1)^p) / p",
+    kind="asymmetric",
+    bounded=True,
+    paper="zhou2021alf",
+    aliases=("ANormLoss",),
+    tune={"a": log(1.05, 20), "p": log(0.3, 5)},
+)
 class ANorm(Named, PowerDistance):
-    r"""Asymmetric norm loss, :math:`(\sum_k |a [k = y] - p_k|^p - (a - 1)^p) / p`.
+    """Asymmetric norm loss.
 
     Args:
         a: Length of the label vector, 1 or more.
@@ -143,47 +204,65 @@ class ANorm(Named, PowerDistance):
     def __init__(self, *, a: float = 1.5, p: float = 2.0, **policy: Unpack[Policy]) -> None:
         check_number("p", p, "positive", lambda v: v > 0)
         super().__init__(a=a, r=p, scale=1 / p, centred=True, **policy)
-        self.settings = {"a": a, "p": p}
 
 
+@register(
+    "NL", "-log(1 - p_c)", bounded=False, paper="kim2019nlnl", aliases=("NLNL",), caveat=_NEGATIVE
+)
 class NL(Named, Negative):
-    r"""Negative learning, :math:`-\log(1 - p_c)`; the target is a *complementary* label c."""
+    """Negative learning, whose target is a *complementary* label c."""
 
     def __init__(self, **policy: Unpack[Policy]) -> None:
         super().__init__(**policy)
-        self.settings = {}
 
 
+@register(
+    "NL+",
+    "-(1 - p_c) log(1 - p_c), weight detached",
+    bounded=True,
+    paper="kim2021jnpl",
+    aliases=("NLPlus",),
+    caveat=_NEGATIVE,
+    unverified=True,
+)
 class NLPlus(Named, Negative):
-    r"""The negative term of joint learning, :math:`-(1 - p_c) \log(1 - p_c)`, weight held constant.
-
-    The target is a *complementary* label c.
-    """
+    """The negative term of joint learning, whose target is a *complementary* label c."""
 
     def __init__(self, **policy: Unpack[Policy]) -> None:
         super().__init__(weighted=True, **policy)
-        self.settings = {}
 
 
+@register(
+    "PL+",
+    "-prod_{n = 0..3} (1 + p_y^(2^n)) log p_y, product detached",
+    bounded=False,
+    paper="kim2021jnpl",
+    aliases=("PLPlus",),
+    caveat=UNVERIFIED_CAVEAT,
+    unverified=True,
+)
 class PLPlus(Named, Emphasised):
-    r"""The positive term of joint learning, :math:`-\prod_{n=0}^3 (1 + p_y^{2^n}) \log p_y`.
-
-    The product is held constant in the gradient.
-    """
+    """The positive term of joint learning."""
 
     def __init__(self, **policy: Unpack[Policy]) -> None:
         super().__init__(**policy)
-        self.settings = {}
 
 
+@register(
+    "GJS",
+    "Z (w_0 KL(e_y, m) + sum_v w_v KL(p_v, m)), m = w_0 e_y + sum_v w_v p_v, Z as in JS",
+    bounded=True,
+    paper="englesson2021gjs",
+    caveat="Takes a sequence of logits, one for each view, in place of one tensor.",
+)
 class GJS(Named, ViewsDivergence):
-    r"""Generalised Jensen-Shannon divergence of the label and several views' predictions.
+    """Generalised Jensen-Shannon divergence of the label and several views' predictions.
 
     Called with a sequence of logit tensors, one for each view.
 
     Args:
         weights: Of the label and of each view, summing to one.
-        scaled: Divide by :math:`-(1 - \pi_0) \log(1 - \pi_0)`.
+        scaled: Whether to multiply by Z.
     """
 
     def __init__(
@@ -195,18 +274,25 @@ class GJS(Named, ViewsDivergence):
     ) -> None:
         check_weights(weights)
         super().__init__(weights, scale=divergence_scale(weights[0]) if scaled else 1.0, **policy)
-        self.settings = {"weights": tuple(weights), "scaled": scaled}
 
 
+@register(
+    "LDR",
+    "Lambda log 1/K sum_k exp((threshold [k != y] + s_k - s_y) / Lambda), "
+    "s = softplus(z) / mean softplus(z)",
+    bounded=True,
+    paper="zhu2023ldr",
+    aliases=("LDR-KL",),
+    caveat="Not invariant to adding a constant to the logits.",
+    tune={"threshold": uniform(0, 0.5), "Lambda": log(0.1, 100)},
+)
 class LDR(Named, Loss):
-    r"""Label-distributionally robust loss of the logits.
+    """Label-distributionally robust loss of the logits.
 
-    With :math:`s` the softplus of the logits divided by its mean over the classes,
-    :math:`\Lambda \log \frac1K \sum_k \exp((m [k \ne y] + s_k - s_y) / \Lambda)`. It is not
-    invariant to adding a constant to the logits.
+    It is not invariant to adding a constant to the logits.
 
     Args:
-        threshold: The margin m.
+        threshold: The margin.
         Lambda: Temperature, positive.
     """
 
@@ -218,7 +304,6 @@ class LDR(Named, Loss):
         check_number("Lambda", Lambda, "positive", lambda v: v > 0)
         self.threshold = threshold
         self.Lambda = Lambda
-        self.settings = {"threshold": threshold, "Lambda": Lambda}
 
     def per_sample(self, logits: Tensor, target: Tensor) -> Tensor:
         present = logits > -math.inf

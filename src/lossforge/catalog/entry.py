@@ -1,18 +1,28 @@
-"""What the catalogue knows of a loss beside its code."""
+"""The registry of named losses: what is known of each beside its code, and look-up by name."""
 
+import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
+from .. import errors
+from ..base import format_arguments
+from ..errors import SpecError
 from ..loss import Loss
+from .ranges import Range
+from .references import REFERENCES
 
 FOCAL_CAVEAT = (
     "The focal factor carries its gradient here; released code detaches it (stop_gradient)."
 )
 CLAMP_CAVEAT = "Released code clamps the probability, which kills the gradient below; not here."
+UNVERIFIED_CAVEAT = "Inferred from secondary sources; no code or text of the authors was at hand."
 
 Kind = Literal["symmetric", "asymmetric", "neither"]
+Maker = TypeVar("Maker", bound=Callable[..., Loss])
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,8 @@ class Entry:
         aliases: Other names it is known by.
         caveat: What a user should know before comparing with published code.
         unverified: Whether the formula was inferred without the authors' code or text.
+        tune: Where tuning searches, by parameter. Empty if nothing is tuned, or if the parameters
+            depend on each other: then `lossforge.tuning` has the space.
     """
 
     name: str
@@ -40,12 +52,182 @@ class Entry:
     aliases: tuple[str, ...] = ()
     caveat: str = ""
     unverified: bool = False
+    tune: Mapping[str, Range] = field(default_factory=dict)
 
     def parameters(self) -> dict[str, Any]:
         """The keyword parameters of the mathematics, with their defaults."""
-        signature = inspect.signature(self.make)
-        return {
-            name: parameter.default
-            for name, parameter in signature.parameters.items()
-            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        return _keywords(self.make)
+
+
+ENTRIES: dict[str, Entry] = {}
+"""All losses by name: those of `TABLES`, then paper by paper as in `REFERENCES`."""
+
+TABLES = (
+    *("CE", "FL", "GCE", "SCE", "NCE", "CE+LC", "CEeps+MAE", "FLeps+MAE", "NCE+RCE", "NCE+AUL"),
+    *("NCE+AGCE", "ANL-CE", "ANL-FL", "JAL-CE", "JAL-FL", "BEF", "BQF"),
+)
+"""The losses of the tables of the paper that the project implements, in their order."""
+
+BY_IDENTIFIER: dict[str, Entry] = {}
+"""What a Python name in an expression stands for."""
+
+_SPELLINGS: dict[str, Entry] = {}  # names and aliases as published
+_BY_NAME: dict[str, Entry] = {}  # the same in lower case
+
+
+def register(
+    name: str,
+    formula: str,
+    *,
+    kind: Kind = "neither",
+    bounded: bool,
+    paper: str,
+    aliases: tuple[str, ...] = (),
+    caveat: str = "",
+    unverified: bool = False,
+    tune: Mapping[str, Range] | None = None,
+) -> Callable[[Maker], Maker]:
+    """Enter a class or function into the catalogue, and its formula and paper into its docstring.
+
+    Args:
+        name: See `Entry`, for this and all others.
+        formula: Ends the first line of the docstring.
+        kind: "symmetric", "asymmetric" or "neither".
+        bounded: Whether the value is bounded.
+        paper: A key of `REFERENCES`.
+        aliases: Other names.
+        caveat: What differs from published code.
+        unverified: Whether the formula was inferred.
+        tune: The range of each parameter that is tuned.
+    """
+
+    def enter(make: Maker) -> Maker:
+        entry = Entry(
+            name, make, formula, kind, bounded, paper, aliases, caveat, unverified, tune or {}
+        )
+        for spelling in (name, *aliases):
+            if spelling.lower() in _BY_NAME:
+                raise ValueError(f"{spelling} is the name of another loss")
+            _SPELLINGS[spelling] = _BY_NAME[spelling.lower()] = entry
+            BY_IDENTIFIER[identifier(spelling)] = entry
+        BY_IDENTIFIER.setdefault(identifier(make.__name__), entry)
+        ordered = sorted((*ENTRIES.values(), entry), key=_place)
+        ENTRIES.clear()
+        ENTRIES.update({one.name: one for one in ordered})
+        make.__doc__ = _documented(entry)
+        return make
+
+    return enter
+
+
+def _place(entry: Entry) -> tuple[int, int]:
+    """Where the catalogue lists a loss; losses of one paper stay in the order of the code."""
+    if entry.name in TABLES:
+        return 0, TABLES.index(entry.name)
+    return 1, list(REFERENCES).index(entry.reference)
+
+
+def _documented(entry: Entry) -> str:
+    """The docstring with the formula after its first sentence and the paper at its end."""
+    summary, line, rest = inspect.cleandoc(entry.make.__doc__ or entry.name).partition("\n")
+    reference = REFERENCES[entry.reference]
+    cited = textwrap.fill(
+        f"{reference.text} {reference.url}".strip(),
+        96,
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
+    head = f"{summary.removesuffix('.')}: ``{entry.formula}``."
+    return f"{head}{line}{rest}\n\nReferences:\n{cited}\n"
+
+
+class Named:
+    """Prints as its class and the arguments it was made with; one that is None is left out.
+
+    Attributes:
+        settings: The keyword parameters of the constructor, as given or by default.
+    """
+
+    settings: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _remembering(cls.__init__)  # type: ignore[method-assign]
+
+    def __str__(self) -> str:
+        given = {name: value for name, value in self.settings.items() if value is not None}
+        arguments = format_arguments(given)
+        return f"{type(self).__name__}({arguments})" if arguments else type(self).__name__
+
+
+def _remembering(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that keeps its keyword parameters in `settings` before it runs."""
+    defaults = _keywords(init)
+
+    @functools.wraps(init)
+    def remember(self: Named, *args: Any, **keywords: Any) -> None:
+        self.settings = {
+            name: _kept(keywords.get(name, default)) for name, default in defaults.items()
         }
+        init(self, *args, **keywords)
+
+    return remember
+
+
+def _kept(value: object) -> object:
+    """An argument that nobody changes later: sequences become tuples."""
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        return tuple(value)
+    return value
+
+
+def _keywords(function: Callable[..., object]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.items()
+    return {name: one.default for name, one in parameters if one.kind is one.KEYWORD_ONLY}
+
+
+def identifier(name: str) -> str:
+    """A name as expressions have it: in any case, without the signs that Python's names lack."""
+    return re.sub(r"[_+-]", "", re.sub(r"\+$", "plus", name.lower()))
+
+
+def look_up(text: str) -> Entry | None:
+    """The entry of a name or an alias, in any case: also ``NCE + RCE``, ``nce_rce`` and ``NCERCE``.
+
+    ``NCE-RCE`` is not the name but the difference of two losses.
+    """
+    written = re.sub(r"\s*([+-])\s*", r"\1", text.strip().lower())
+    if written in _BY_NAME:
+        return _BY_NAME[written]
+    return BY_IDENTIFIER.get(identifier(written)) if written.isidentifier() else None
+
+
+def find(name: str) -> Entry:
+    """The entry of a name or an alias, in any case."""
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {name!r}")
+    entry = look_up(name)
+    if entry is None:
+        raise unknown("loss", name)
+    return entry
+
+
+def names() -> tuple[str, ...]:
+    """The names of all losses in the catalogue."""
+    return tuple(ENTRIES)
+
+
+def unknown(what: str, name: str, more: tuple[str, ...] = ()) -> SpecError:
+    """The error for a name that nothing has.
+
+    Args:
+        what: What was looked for.
+        name: What the user wrote.
+        more: Names that were possible beside those of the catalogue.
+    """
+    if re.search(r"[(*/]", name):
+        return SpecError(f"unknown {what} {name!r}; lossforge.parse reads expressions")
+    remedy = f"`lossforge losses` lists all {len(ENTRIES)} losses"
+    return errors.unknown(what, name, (*_SPELLINGS, *more), remedy)

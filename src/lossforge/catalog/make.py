@@ -5,25 +5,25 @@ from typing import Any
 
 from ..errors import check_number
 from ..loss import Loss, Policy, no_parameter
-from .entries import ENTRIES
-from .lookup import find
-from .presets import select
+from ..noise import NoiseSpec
+from .entry import find
+from .published import select
 
 
-def names() -> tuple[str, ...]:
-    """The names of all losses in the catalogue."""
-    return tuple(ENTRIES)
-
-
-def make(name: str, preset: str | None = None, noise: str | None = None, **parameters: Any) -> Loss:
+def make(
+    name: str,
+    preset: str | None = None,
+    noise: str | NoiseSpec | None = None,
+    **parameters: Any,
+) -> Loss:
     """The loss of that name.
 
     Args:
         name: A name or alias from `names`, in any case.
-        preset: Take the published settings for a data set: cifar10, cifar100, webvision,
+        preset: Take the published setting for a data set: cifar10, cifar100, webvision,
             clothing1m or mnist.
-        noise: The noise to choose among a preset's settings by, such as "symmetric:0.4".
-        parameters: Parameters of the loss and of its policy; they override the preset's.
+        noise: The label noise that a published setting is chosen by, such as "symmetric:0.4".
+        parameters: Parameters of the loss and of its policy; they override published ones.
 
     Example:
         >>> make("gce", q=0.5)
@@ -31,7 +31,7 @@ def make(name: str, preset: str | None = None, noise: str | None = None, **param
     """
     if str(name).lower() == "logitclip-official":
         if preset is not None or noise is not None:
-            raise ValueError("LogitClip-official takes temp and lp; presets are of CE+LC")
+            raise ValueError("LogitClip-official takes temp and lp; CE+LC has published settings")
         return _official_logit_clip(**parameters)
     entry = find(name)
     known = [*entry.parameters(), *Policy.__annotations__]
@@ -39,7 +39,7 @@ def make(name: str, preset: str | None = None, noise: str | None = None, **param
         if parameter not in known:
             raise no_parameter(entry.name, parameter, known)
     if noise is not None and preset is None:
-        raise ValueError(f"noise selects a setting of a preset, got noise={noise!r} without preset")
+        raise ValueError(f"noise selects a published setting, got noise={noise!r} without preset")
     published = {} if preset is None else select(preset, entry.name, noise).parameters
     settings = {**published, **parameters}
     for parameter, value in settings.items():

@@ -12,8 +12,7 @@ from .. import constructions
 from ..base import BaseFunction, text_name
 from ..errors import SpecError
 from ..loss import Loss, no_parameter, parameters_of
-from .entries import ENTRIES
-from .lookup import BY_IDENTIFIER, identifier, look_up, unknown
+from .entry import BY_IDENTIFIER, ENTRIES, identifier, look_up, unknown
 
 Value = float | bool | str | list[Any] | Loss | BaseFunction
 Maker = Callable[..., Loss] | type[BaseFunction]
@@ -32,12 +31,6 @@ _CONSTRUCTIONS: dict[str, Callable[..., Loss]] = {
 }
 _CONSTRUCTIONS["ts"] = constructions.TargetSeparation
 _CONSTRUCTIONS["br"] = constructions.BinaryReduction
-# a wrapper's name means the wrapper in an expression, the published loss on its own
-_MAKERS: dict[str, Maker] = {
-    **{name: entry.make for name, entry in BY_IDENTIFIER.items()},
-    **_BASES,
-    **_CONSTRUCTIONS,
-}
 _MINUS = re.compile(r"(?<=\w)\s*-\s*(?=\w)")
 
 
@@ -56,7 +49,7 @@ def parse(text: str) -> Loss:
     entry = look_up(text)
     if entry is not None:
         return entry.make()
-    if text.strip().isidentifier() and identifier(text.strip()) not in _MAKERS:
+    if text.strip().isidentifier() and _maker(text.strip()) is None:
         raise unknown("loss", text)
     meant = look_up(_MINUS.sub("+", text))
     if meant is not None:
@@ -123,8 +116,16 @@ def _combine(node: ast.expr, left: Value, operator: ast.operator, right: Value) 
     )
 
 
+def _maker(name: str) -> Maker | None:
+    """A wrapper's name means the wrapper in an expression, the published loss on its own."""
+    key = identifier(name)
+    if key in _CONSTRUCTIONS or key in _BASES:
+        return _CONSTRUCTIONS.get(key) or _BASES[key]
+    return BY_IDENTIFIER[key].make if key in BY_IDENTIFIER else None
+
+
 def _make(name: str, args: list[Value], keywords: dict[str | None, Value]) -> Loss | BaseFunction:
-    maker = _MAKERS.get(identifier(name))
+    maker = _maker(name)
     if maker is None:
         hyphenated = [one for one in ENTRIES if one.lower().startswith(f"{name.lower()}-")]
         if hyphenated:

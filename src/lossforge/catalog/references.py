@@ -87,14 +87,6 @@ _ARXIV = "https://arxiv.org/abs/"
 
 _ALL = (
     _reference(
-        "zhang2018gce",
-        "Zhilu Zhang, Mert R. Sabuncu",
-        "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels",
-        "NeurIPS",
-        2018,
-        _ARXIV + "1805.07836",
-    ),
-    _reference(
         "lin2017focal",
         "Tsung-Yi Lin, Priya Goyal, Ross Girshick, Kaiming He, Piotr Dollár",
         "Focal Loss for Dense Object Detection",
@@ -111,12 +103,27 @@ _ALL = (
         _ARXIV + "1712.09482",
     ),
     _reference(
+        "brier1950",
+        "Glenn W. Brier",
+        "Verification of Forecasts Expressed in Terms of Probability",
+        "Monthly Weather Review",
+        1950,
+    ),
+    _reference(
         "wang2019sce",
         "Yisen Wang, Xingjun Ma, Zaiyi Chen, Yuan Luo, Jinfeng Yi, James Bailey",
         "Symmetric Cross Entropy for Robust Learning with Noisy Labels",
         "ICCV",
         2019,
         _ARXIV + "1908.06112",
+    ),
+    _reference(
+        "zhang2018gce",
+        "Zhilu Zhang, Mert R. Sabuncu",
+        "Generalized Cross Entropy Loss for Training Deep Neural Networks with Noisy Labels",
+        "NeurIPS",
+        2018,
+        _ARXIV + "1805.07836",
     ),
     _reference(
         "ma2020apl",
@@ -266,13 +273,6 @@ _ALL = (
         1952,
     ),
     _reference(
-        "brier1950",
-        "Glenn W. Brier",
-        "Verification of Forecasts Expressed in Terms of Probability",
-        "Monthly Weather Review",
-        1950,
-    ),
-    _reference(
         "paper",
         "Peng Hu, Jianwei Ma",
         "Robust Losses from Univariate Base Functions for Noisy-Label Learning",
@@ -280,6 +280,7 @@ _ALL = (
 )
 
 REFERENCES: dict[str, Reference] = {reference.key: reference for reference in _ALL}
+"""All papers; the catalogue lists losses in this order."""
 
 CONSTRUCTION_REFERENCES: dict[str, str] = {
     "TargetSeparation": "paper",

@@ -1,45 +1,69 @@
-"""Published sums and wrapped losses: functions, because a sum needs no class."""
+"""Published sums: functions, because a sum needs no class."""
 
-from dataclasses import dataclass
 from typing import Unpack
 
-from torch import Tensor
-
 from .. import base as bases
-from ..constructions import (
-    BackwardCorrection,
-    ClassMean,
-    EpsSoftmax,
-    ForwardCorrection,
-    LogitClip,
-    Sharpened,
-    Sparsity,
-)
+from ..constructions import ClassMean
 from ..errors import check_number
 from ..loss import Loss, Policy
 from .classwise import AMSE, NCE, NFL, NNCE, NNFL
-from .pointwise import AEL, AGCE, AUL, CE, FL, GCE, MAE, RCE
+from .entry import FOCAL_CAVEAT, register
+from .pointwise import AEL, AGCE, AUL, CE, MAE, RCE
+from .ranges import ACTIVE, FOCAL, MARGIN, PASSIVE, log, uniform
+from .wrapped import ece, efl
 
 
+@register(
+    "SCE",
+    "alpha CE + beta RCE",
+    bounded=False,
+    paper="wang2019sce",
+    tune={"alpha": log(0.005, 20), "beta": log(0.05, 20)},
+)
 def sce(
     *, alpha: float = 0.1, beta: float = 1.0, A_clamp: float = 1e-4, **policy: Unpack[Policy]
 ) -> Loss:
-    """Symmetric cross entropy: alpha CE + beta RCE."""
+    """Symmetric cross entropy."""
     return (alpha * CE() + beta * RCE(A_clamp=A_clamp)).with_policy(**policy)
 
 
+@register(
+    "NCE+RCE",
+    "alpha NCE + beta RCE",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    tune={"alpha": ACTIVE, "beta": PASSIVE},
+)
 def nce_rce(
     *, alpha: float = 1.0, beta: float = 1.0, A_clamp: float = 1e-4, **policy: Unpack[Policy]
 ) -> Loss:
-    """Active passive loss: alpha NCE + beta RCE."""
+    """Active passive loss."""
     return (alpha * NCE() + beta * RCE(A_clamp=A_clamp)).with_policy(**policy)
 
 
+@register(
+    "NCE+MAE",
+    "alpha NCE + beta (1 - p_y)",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    tune={"alpha": ACTIVE, "beta": PASSIVE},
+)
 def nce_mae(*, alpha: float = 1.0, beta: float = 1.0, **policy: Unpack[Policy]) -> Loss:
-    """Active passive loss: alpha NCE + beta (1 - p_y)."""
+    """Active passive loss."""
     return (alpha * NCE() + beta * MAE()).with_policy(**policy)
 
 
+@register(
+    "NFL+RCE",
+    "alpha NFL + beta RCE",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    caveat=FOCAL_CAVEAT,
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "gamma": FOCAL},
+)
 def nfl_rce(
     *,
     alpha: float = 1.0,
@@ -48,11 +72,20 @@ def nfl_rce(
     stop_gradient: bool = False,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Active passive loss: alpha NFL + beta RCE."""
+    """Active passive loss."""
     focal = NFL(gamma=gamma, stop_gradient=stop_gradient)
     return (alpha * focal + beta * RCE()).with_policy(**policy)
 
 
+@register(
+    "NFL+MAE",
+    "alpha NFL + beta (1 - p_y)",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    caveat=FOCAL_CAVEAT,
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "gamma": FOCAL},
+)
 def nfl_mae(
     *,
     alpha: float = 1.0,
@@ -61,11 +94,19 @@ def nfl_mae(
     stop_gradient: bool = False,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Active passive loss: alpha NFL + beta (1 - p_y)."""
+    """Active passive loss."""
     focal = NFL(gamma=gamma, stop_gradient=stop_gradient)
     return (alpha * focal + beta * MAE()).with_policy(**policy)
 
 
+@register(
+    "NCE+AUL",
+    "alpha NCE + beta AUL",
+    kind="asymmetric",
+    bounded=True,
+    paper="zhou2021alf",
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "a": log(1.05, 15), "q": log(0.1, 5)},
+)
 def nce_aul(
     *,
     alpha: float = 1.0,
@@ -74,10 +115,18 @@ def nce_aul(
     q: float = 1.5,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Normalised cross entropy with the asymmetric unhinged loss: alpha NCE + beta AUL."""
+    """Normalised cross entropy with the asymmetric unhinged loss."""
     return (alpha * NCE() + beta * AUL(a=a, q=q)).with_policy(**policy)
 
 
+@register(
+    "NCE+AGCE",
+    "alpha NCE + beta AGCE",
+    kind="asymmetric",
+    bounded=True,
+    paper="zhou2021alf",
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "a": log(0.05, 10), "q": log(0.1, 5)},
+)
 def nce_agce(
     *,
     alpha: float = 1.0,
@@ -86,24 +135,50 @@ def nce_agce(
     q: float = 1.5,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Normalised cross entropy with asymmetric GCE: alpha NCE + beta AGCE."""
+    """Normalised cross entropy with asymmetric GCE."""
     return (alpha * NCE() + beta * AGCE(a=a, q=q)).with_policy(**policy)
 
 
+@register(
+    "NCE+AEL",
+    "alpha NCE + beta AEL",
+    kind="asymmetric",
+    bounded=True,
+    paper="zhou2021alf",
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "a": log(0.2, 20)},
+)
 def nce_ael(
     *, alpha: float = 1.0, beta: float = 4.0, a: float = 5.0, **policy: Unpack[Policy]
 ) -> Loss:
-    """Normalised cross entropy with the asymmetric exponential loss: alpha NCE + beta AEL."""
+    """Normalised cross entropy with the asymmetric exponential loss."""
     return (alpha * NCE() + beta * AEL(a=a)).with_policy(**policy)
 
 
+@register(
+    "ANL-CE",
+    "alpha NCE + beta NNCE",
+    kind="symmetric",
+    bounded=True,
+    paper="ye2023anl",
+    caveat="Published with an L1 decay of all weights, which the presets hold as data.",
+    tune={"alpha": ACTIVE, "beta": PASSIVE},
+)
 def anl_ce(
     *, alpha: float = 5.0, beta: float = 5.0, eps: float = 1e-7, **policy: Unpack[Policy]
 ) -> Loss:
-    """Active negative loss: alpha NCE + beta NNCE."""
+    """Active negative loss."""
     return (alpha * NCE() + beta * NNCE(eps=eps)).with_policy(**policy)
 
 
+@register(
+    "ANL-FL",
+    "alpha NFL + beta NNFL",
+    kind="symmetric",
+    bounded=True,
+    paper="ye2023anl",
+    caveat=FOCAL_CAVEAT + " Published with an L1 decay of all weights.",
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "gamma": FOCAL},
+)
 def anl_fl(
     *,
     alpha: float = 5.0,
@@ -113,19 +188,39 @@ def anl_fl(
     stop_gradient: bool = False,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Active negative loss: alpha NFL + beta NNFL."""
+    """Active negative loss."""
     active = NFL(gamma=gamma, stop_gradient=stop_gradient)
     negative = NNFL(gamma=gamma, eps=eps, stop_gradient=stop_gradient)
     return (alpha * active + beta * negative).with_policy(**policy)
 
 
+@register(
+    "JAL-CE",
+    "alpha NCE + beta AMSE",
+    kind="asymmetric",
+    bounded=True,
+    paper="wang2025jal",
+    aliases=("NCE+AMSE",),
+    caveat="Published with an L1 decay of all weights, which the presets hold as data.",
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "a": log(1.05, 100)},
+)
 def jal_ce(
     *, alpha: float = 1.0, beta: float = 1.0, a: float = 30.0, **policy: Unpack[Policy]
 ) -> Loss:
-    """Joint asymmetric loss: alpha NCE + beta AMSE."""
+    """Joint asymmetric loss."""
     return (alpha * NCE() + beta * AMSE(a=a)).with_policy(**policy)
 
 
+@register(
+    "JAL-FL",
+    "alpha NFL + beta AMSE",
+    kind="asymmetric",
+    bounded=True,
+    paper="wang2025jal",
+    aliases=("NFL+AMSE",),
+    caveat=FOCAL_CAVEAT + " Published with an L1 decay of all weights.",
+    tune={"alpha": ACTIVE, "beta": PASSIVE, "a": log(1.05, 100), "gamma": FOCAL},
+)
 def jal_fl(
     *,
     alpha: float = 1.0,
@@ -135,43 +230,35 @@ def jal_fl(
     stop_gradient: bool = False,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Joint asymmetric loss: alpha NFL + beta AMSE."""
+    """Joint asymmetric loss."""
     active = NFL(gamma=gamma, stop_gradient=stop_gradient)
     return (alpha * active + beta * AMSE(a=a)).with_policy(**policy)
 
 
-def ce_lc(
-    *,
-    delta: float = 1.0,
-    p: float = 2.0,
-    as_released: bool = False,
-    norm_eps: float = 1e-7,
-    **policy: Unpack[Policy],
-) -> Loss:
-    """Cross entropy of clipped logits."""
-    clip = LogitClip(CE(), delta=delta, p=p, as_released=as_released, norm_eps=norm_eps)
-    return clip.with_policy(**policy)
-
-
-def ece(*, m: float = 1e5, **policy: Unpack[Policy]) -> Loss:
-    """Cross entropy of the eps-softmax."""
-    return EpsSoftmax(CE(), m=m, **policy)
-
-
-def efl(
-    *, gamma: float = 0.1, m: float = 1e5, stop_gradient: bool = False, **policy: Unpack[Policy]
-) -> Loss:
-    """Focal loss of the eps-softmax."""
-    return EpsSoftmax(FL(gamma=gamma, stop_gradient=stop_gradient), m=m, **policy)
-
-
+@register(
+    "CEeps+MAE",
+    "alpha ECE + 2 beta (1 - p_y)",
+    bounded=False,
+    paper="wang2024epssoftmax",
+    aliases=("ECE+MAE",),
+    tune={"alpha": log(0.002, 10), "beta": log(0.1, 30), "m": MARGIN},
+)
 def ece_mae(
     *, alpha: float = 0.01, beta: float = 5.0, m: float = 1e5, **policy: Unpack[Policy]
 ) -> Loss:
-    """Cross entropy of the eps-softmax with mean absolute error: alpha ECE + 2 beta (1 - p_y)."""
+    """Cross entropy of the eps-softmax with mean absolute error."""
     return (alpha * ece(m=m) + beta * MAE(scale=2.0)).with_policy(**policy)
 
 
+@register(
+    "FLeps+MAE",
+    "alpha EFL + 2 beta (1 - p_y)",
+    bounded=False,
+    paper="wang2024epssoftmax",
+    aliases=("EFL+MAE",),
+    caveat=FOCAL_CAVEAT,
+    tune={"alpha": log(0.002, 10), "beta": log(0.1, 30), "gamma": FOCAL, "m": MARGIN},
+)
 def efl_mae(
     *,
     alpha: float = 0.01,
@@ -181,11 +268,18 @@ def efl_mae(
     stop_gradient: bool = False,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Focal loss of the eps-softmax with mean absolute error: alpha EFL + 2 beta (1 - p_y)."""
+    """Focal loss of the eps-softmax with mean absolute error."""
     focal = efl(gamma=gamma, m=m, stop_gradient=stop_gradient)
     return (alpha * focal + beta * MAE(scale=2.0)).with_policy(**policy)
 
 
+@register(
+    "GLS",
+    "-(wa + wb (1 - r)) log p_y - wb r/K sum_k log p_k, r = smooth_rate",
+    bounded=False,
+    paper="wei2022nls",
+    tune={"smooth_rate": uniform(-8, 0.95)},
+)
 def gls(
     *,
     smooth_rate: float = 0.1,
@@ -193,77 +287,34 @@ def gls(
     wb: float = 1.0,
     **policy: Unpack[Policy],
 ) -> Loss:
-    """Generalised label smoothing: (wa + wb (1 - r)) CE + wb r mean_k(-log p_k), r of any sign."""
+    """Generalised label smoothing, of either sign."""
     check_number("smooth_rate", smooth_rate, "1 or less", lambda v: v <= 1)
     own = (wa + wb * (1 - smooth_rate)) * CE()
     return (own + wb * smooth_rate * ClassMean(bases.Log())).with_policy(**policy)
 
 
+@register(
+    "LSR",
+    "-(1 - r) log p_y - r/K sum_k log p_k, r = smooth_rate",
+    bounded=False,
+    paper="szegedy2016lsr",
+    tune={"smooth_rate": uniform(0, 0.95)},
+)
 def lsr(*, smooth_rate: float = 0.1, **policy: Unpack[Policy]) -> Loss:
-    """Label smoothing: (1 - r) CE + r mean_k(-log p_k), r in [0, 1]."""
+    """Label smoothing."""
     check_number("smooth_rate", smooth_rate, "in [0, 1]", lambda v: 0 <= v <= 1)
     return gls(smooth_rate=smooth_rate, **policy)
 
 
+@register(
+    "NLS",
+    "-(1 - r) log p_y - r/K sum_k log p_k, r = smooth_rate < 0",
+    bounded=False,
+    paper="wei2022nls",
+    caveat="Usually used after a warm-up with cross entropy.",
+    tune={"smooth_rate": uniform(-10, -0.05)},
+)
 def nls(*, smooth_rate: float = -1.0, **policy: Unpack[Policy]) -> Loss:
-    """Negative label smoothing: (1 - r) CE + r mean_k(-log p_k), r < 0."""
+    """Negative label smoothing."""
     check_number("smooth_rate", smooth_rate, "negative", lambda v: v < 0)
     return gls(smooth_rate=smooth_rate, **policy)
-
-
-def sr(
-    *,
-    base: str | Loss = "CE",
-    tau: float = 0.5,
-    p: float = 0.1,
-    lamb: float = 1.2,
-    normalize: bool = True,
-    **policy: Unpack[Policy],
-) -> Loss:
-    """Sparse regularisation of sharpened logits: L + lamb sum_k p_k^p."""
-    inner = _sparse_base(base) + lamb * Sparsity(p=p)
-    return Sharpened(inner, tau=tau, normalize=normalize, **policy)
-
-
-def _sparse_base(base: str | Loss) -> Loss:
-    """A loss, or the name of one of the three that the paper regularises."""
-    if isinstance(base, Loss):
-        return base
-    named: dict[str, Loss] = {"ce": CE(), "fl": FL(), "gce": GCE()}
-    if str(base).lower() not in named:
-        raise ValueError(f"base must be a loss, or one of CE, FL, GCE, got {base!r}")
-    return named[base.lower()]
-
-
-@dataclass(frozen=True)
-class SRSchedule:
-    """The growth of SR's penalty: lamb times rho for every `freq` epochs done.
-
-    Args:
-        lamb: The penalty at the start.
-        rho: Its growth factor.
-        freq: Epochs between two steps.
-    """
-
-    lamb: float = 1.2
-    rho: float = 1.03
-    freq: int = 1
-
-    def __post_init__(self) -> None:
-        check_number("lamb", self.lamb, "0 or more", lambda v: v >= 0)
-        check_number("rho", self.rho, "positive", lambda v: v > 0)
-        check_number("freq", self.freq, "1 or more", lambda v: v >= 1)
-
-    def __call__(self, epoch: int) -> float:
-        """The penalty in epoch `epoch`, counted from 0."""
-        return float(self.lamb * self.rho ** (epoch // self.freq))
-
-
-def forward(*, T: Tensor, **policy: Unpack[Policy]) -> Loss:
-    """Cross entropy of the noisy-label probabilities, -log sum_i p_i T[i, y]."""
-    return ForwardCorrection(CE(), T, **policy)
-
-
-def backward(*, T: Tensor, **policy: Unpack[Policy]) -> Loss:
-    """Cross entropy corrected by the inverse of T, -sum_j Tinv[y, j] log p_j."""
-    return BackwardCorrection(CE(), T, **policy)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ..catalog import describe, markdown
+from ..catalog import describe
 
 
 def losses(
@@ -24,14 +24,14 @@ def losses(
         bool, typer.Option("--markdown", help="Print the page docs/catalog.md.")
     ] = False,
 ) -> None:
-    """List the catalogue, or show one loss with its presets, caveats and reference."""
+    """List the catalogue, or show one loss with its published settings, caveats and reference."""
     if as_markdown and (name is not None or cite):
         typer.echo("error: --markdown takes neither a name nor --cite", err=True)
         raise typer.Exit(2)
     width = shutil.get_terminal_size((100, 24)).columns
     try:
         if as_markdown:
-            typer.echo(markdown.render_markdown(), nl=False)
+            typer.echo(describe.render_markdown(), nl=False)
         elif cite:
             typer.echo(describe.citations(name))
         elif name is not None:

@@ -1,10 +1,10 @@
 """The search space of every loss in the catalogue: which numbers are tuned, and where.
 
-A space is declared by the letters of the loss's parameters. Positive weights and scales are
-log-uniform and hold the published settings of all data sets; exponents and shares are uniform.
-Switches (`stop_gradient`, `as_released`), numerical guards (`eps` of a sum, `A_clamp`, `norm_eps`)
-and whatever else is not named here stay as published. Where numbers depend on each other, the
-space has coordinates of its own:
+The registration of a loss has the range of each parameter that is tuned. Positive weights and
+scales are log-uniform and hold the published settings of all data sets; exponents and shares are
+uniform. Switches (`stop_gradient`, `as_released`), numerical guards (`eps` of a sum, `A_clamp`,
+`norm_eps`) and whatever else has no range stay as published. Where numbers depend on each other,
+the space is here and has coordinates of its own:
 
 * BEF: `scale` = -alpha; `balance` = lam, with mu = 1 - lam; `br_gamma` stays 0.5, which keeps
   binary reduction symmetric.
@@ -21,10 +21,10 @@ from typing import Any
 
 from ..catalog import find
 from ..catalog.balanced import default_tau
+from ..catalog.ranges import Range, log, uniform
 from ..constructions import default_mu
 from ..errors import SpecError
 from ..noise import symmetric
-from .ranges import Range, log, uniform, whole
 
 Numbers = dict[str, float]
 Parameters = dict[str, Any]
@@ -72,12 +72,12 @@ def space(name: str, num_classes: int) -> Space:
         name: A name of the catalogue.
         num_classes: K, on which a few ranges depend.
     """
-    found = SPACES.get(find(name).name)
-    if found is None:
-        raise SpecError(
-            f"{find(name).name} has no parameters to tune; GCE or BEF, for example, have"
-        )
-    return found(num_classes) if callable(found) else found
+    entry = find(name)
+    if entry.name in DEPENDENT:
+        return DEPENDENT[entry.name](num_classes)
+    if not entry.tune:
+        raise SpecError(f"{entry.name} has no parameters to tune; GCE or BEF, for example, have")
+    return Space(entry.tune)
 
 
 def _bef(num_classes: int) -> Space:
@@ -168,64 +168,12 @@ def _corrected(num_classes: int) -> Space:
     return Space({"rate": uniform(0.01, most)}, parameters, start={"rate": 0.2})
 
 
-def _numbers(**ranges: Range) -> Space:
-    return Space(ranges)
-
-
-_ACTIVE, _PASSIVE = log(0.05, 100), log(0.01, 100)  # of the published sums: 0.05-50, 0.015-10
-_SCALE, _FOCAL, _EPS = log(0.1, 30), uniform(0, 3), log(10, 1e6)
-_PAIR = _numbers(alpha=_ACTIVE, beta=_PASSIVE)
-_FOCAL_PAIR = _numbers(alpha=_ACTIVE, beta=_PASSIVE, gamma=_FOCAL)
-_AUL, _AGCE = {"a": log(1.05, 15), "q": log(0.1, 5)}, {"a": log(0.05, 10), "q": log(0.1, 5)}
-
-SPACES: dict[str, Space | Callable[[int], Space]] = {
-    "FL": _numbers(gamma=uniform(0, 5)),
-    "GCE": _numbers(q=uniform(0.02, 1)),
-    "SCE": _numbers(alpha=log(0.005, 20), beta=log(0.05, 20)),
-    "NCE": _numbers(scale=_SCALE),
-    "CE+LC": _numbers(delta=log(0.1, 20)),
-    "CEeps+MAE": _numbers(alpha=log(0.002, 10), beta=log(0.1, 30), m=_EPS),
-    "FLeps+MAE": _numbers(alpha=log(0.002, 10), beta=log(0.1, 30), gamma=_FOCAL, m=_EPS),
-    "NCE+RCE": _PAIR,
-    "NCE+AUL": _numbers(alpha=_ACTIVE, beta=_PASSIVE, **_AUL),
-    "NCE+AGCE": _numbers(alpha=_ACTIVE, beta=_PASSIVE, **_AGCE),
-    "ANL-CE": _PAIR,
-    "ANL-FL": _FOCAL_PAIR,
-    "JAL-CE": _numbers(alpha=_ACTIVE, beta=_PASSIVE, a=log(1.05, 100)),
-    "JAL-FL": _numbers(alpha=_ACTIVE, beta=_PASSIVE, a=log(1.05, 100), gamma=_FOCAL),
+DEPENDENT: dict[str, Callable[[int], Space]] = {
     "BEF": _bef,
     "BQF": _bqf,
-    "MAE": _numbers(scale=_SCALE),
-    "RCE": _numbers(scale=_SCALE),
-    "TGCE": _numbers(q=uniform(0.02, 1), k=uniform(0.02, 0.98)),
-    "NFL": _numbers(gamma=_FOCAL, scale=_SCALE),
-    "NGCE": _numbers(q=uniform(0.02, 1), scale=_SCALE),
-    "NCE+MAE": _PAIR,
-    "NFL+RCE": _FOCAL_PAIR,
-    "NFL+MAE": _FOCAL_PAIR,
-    "AUL": _numbers(**_AUL),
-    "AGCE": _numbers(**_AGCE),
-    "AEL": _numbers(a=log(0.2, 20)),
-    "ANorm": _numbers(a=log(1.05, 20), p=log(0.3, 5)),
-    "NCE+AEL": _numbers(alpha=_ACTIVE, beta=_PASSIVE, a=log(0.2, 20)),
-    "NNCE": _numbers(eps=log(1e-10, 1e-2)),
-    "NNFL": _numbers(gamma=_FOCAL, eps=log(1e-10, 1e-2)),
-    "AMSE": _numbers(a=log(1.05, 100), q=log(0.5, 4), scale=_SCALE),
-    "ECE": _numbers(m=_EPS),
-    "EFL": _numbers(gamma=_FOCAL, m=_EPS),
-    "LDR": _numbers(threshold=uniform(0, 0.5), Lambda=log(0.1, 100)),
-    "Taylor-CE": _numbers(t=whole(1, 12)),
-    "JS": _views(1),
-    "GJS": _views(2),
-    "SR": _numbers(tau=log(0.05, 1), p=log(0.005, 0.9), lamb=log(0.1, 30)),
-    "PHuber-CE": _numbers(tau=log(1.1, 50)),
-    "PHuber-GCE": _numbers(q=uniform(0.02, 0.98), tau=log(1.1, 50)),
-    "LSR": _numbers(smooth_rate=uniform(0, 0.95)),
-    "GLS": _numbers(smooth_rate=uniform(-8, 0.95)),
-    "NLS": _numbers(smooth_rate=uniform(-10, -0.05)),
+    "JS": lambda num_classes: _views(1),
+    "GJS": lambda num_classes: _views(2),
     "forward": _corrected,
     "backward": _corrected,
-    "VCE": _numbers(a=log(1.05, 30)),
-    "VEL": _numbers(a=log(0.2, 20)),
-    "VMSE": _numbers(a=log(1.05, 30)),
 }
+"""The losses whose parameters depend on each other, or on the number of classes."""

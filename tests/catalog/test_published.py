@@ -3,10 +3,9 @@
 import pytest
 
 import lossforge
-from lossforge.catalog import ENTRIES
-from lossforge.catalog.presets import PRESETS, select, settings
+from lossforge.catalog import ENTRIES, PRESETS, Setting, select, settings
 from lossforge.catalog.published import PUBLISHED
-from lossforge.catalog.setting import Setting
+from lossforge.noise import NoiseSpec
 
 ALL = [
     (name, preset, one)
@@ -39,7 +38,7 @@ def test_every_setting_builds_its_loss_and_names_its_source(name, preset, settin
     assert set(setting.parameters) <= set(ENTRIES[name].parameters())
     assert setting.source
     alone = len(settings(preset, name)) == 1
-    noise = a_noise(setting.noise) if setting.noise or alone else "dependent"
+    noise = a_noise(setting.noise) if setting.noise or alone else "instance"
     assert select(preset, name, noise) == setting
     loss = lossforge.make(name, preset=preset, noise=noise)
     assert str(loss) == str(ENTRIES[name].make(**setting.parameters))
@@ -68,7 +67,12 @@ def test_a_parameter_overrides_the_preset():
         ("asymmetric:0.3", {"delta": 2.5}),
         ("asymmetric", {"delta": 2.5}),
         ("dependent:0.6", {"delta": 2.0}),
+        ("instance:0.6", {"delta": 2.0}),
+        (NoiseSpec.parse("instance:0.6"), {"delta": 2.0}),
+        ("pair:0.3", {"delta": 2.5}),
+        ("asymmetric:cifar10:0.3", {"delta": 2.5}),
         ("human", {"delta": 2.5}),
+        ("human:worse", {"delta": 2.5}),
     ],
 )
 def test_noise_selects_the_logit_clip(noise, parameters):
@@ -112,11 +116,31 @@ def test_no_noise_does_not_pick_the_setting_for_all_other_noise():
 
 
 @pytest.mark.parametrize(
-    "noise", ["symetric:0.4", "symmetric:x", "symmetric:40", "human:0.2", "", "symmetric:nan"]
+    ("noise", "answer"),
+    [
+        ("symetric:0.4", "did you mean symmetric or asymmetric"),
+        ("", "noise must be one of clean, given, symmetric:RATE"),
+        ("symmetric:x", "symmetric noise must be symmetric:RATE"),
+        ("symmetric:40", r"rate of noise must be in \[0, 1\]"),
+        ("symmetric:nan", r"rate of noise must be in \[0, 1\]"),
+        ("clean:0.2", "clean takes no rate"),
+    ],
 )
-def test_a_malformed_noise_is_refused(noise):
-    with pytest.raises(ValueError, match="noise must be one of symmetric, asymmetric"):
+def test_a_malformed_noise_is_refused(noise, answer):
+    with pytest.raises(ValueError, match=answer):
         select("cifar10", "GCE", noise)
+
+
+def test_human_noise_falls_back_on_instance_dependent_noise():
+    found = select("cifar10", "CEeps+MAE", "human:worse")
+    assert found == select("cifar10", "CEeps+MAE", "instance")
+    assert found.noise == "instance"
+
+
+def test_labels_as_given_are_of_unknown_noise():
+    assert select("webvision", "CEeps+MAE", "given") == select("webvision", "CEeps+MAE")
+    with pytest.raises(ValueError, match=r"noise must say which.*got 'given'"):
+        select("cifar10", "CE+LC", "given")
 
 
 def test_missing_settings_say_which_presets_there_are():

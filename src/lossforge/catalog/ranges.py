@@ -60,3 +60,9 @@ def uniform(low: float, high: float) -> Range:
 def whole(low: int, high: int) -> Range:
     """A whole number."""
     return Range(low, high, whole=True)
+
+
+SCALE = log(0.1, 30)
+FOCAL = uniform(0, 3)  # exponent of a focal factor in a sum
+ACTIVE, PASSIVE = log(0.05, 100), log(0.01, 100)  # of the published sums: 0.05-50, 0.015-10
+MARGIN = log(10, 1e6)  # m of the eps-softmax
