@@ -1,5 +1,6 @@
 """Every catalogue entry has a case and a second derivation, and says where it comes from."""
 
+import copy
 import inspect
 
 import pytest
@@ -9,7 +10,7 @@ from cases import CASES, Case
 from laws import assert_close, rows, value_and_gradient
 
 import lossforge
-from lossforge.catalog import ENTRIES
+from lossforge.catalog import ENTRIES, REFERENCES, register
 
 OVER_ENTRIES = pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
 OUTSIDE = {"CE", "BEF", "BQF", "GJS"}  # derived in cases.py and in test_wrappers.py
@@ -34,7 +35,10 @@ def test_entry_is_described(entry) -> None:
     assert entry.kind in {"symmetric", "asymmetric", "neither"}
     assert isinstance(entry.bounded, bool)
     assert callable(entry.make)
-    assert entry.make.__doc__
+    documented = " ".join(entry.make.__doc__.split())
+    assert entry.formula in documented
+    reference = REFERENCES[entry.reference]
+    assert documented.endswith(f"References: {reference.text} {reference.url}".strip())
     assert entry.unverified == (entry.name in {"NL+", "PL+", "VCE", "VEL", "VMSE"})
 
 
@@ -52,6 +56,20 @@ def test_names_and_aliases_do_not_collide() -> None:
         spelling.lower() for entry in ENTRIES.values() for spelling in (entry.name, *entry.aliases)
     ]
     assert len(set(spellings)) == len(spellings)
+
+
+def test_a_name_is_registered_once() -> None:
+    with pytest.raises(ValueError, match="taylorce is the name of another loss"):
+        register("New", "0", bounded=True, paper="paper", aliases=("taylorce",))(lossforge.CE)
+    assert lossforge.catalog.entry.look_up("New") is None
+
+
+def test_a_derived_class_prints_the_arguments_of_its_parent() -> None:
+    class Half(lossforge.GCE):
+        def __init__(self, **policy) -> None:
+            super().__init__(q=0.5, **policy)
+
+    assert str(Half()) == str(copy.deepcopy(Half(reduction="sum"))) == "Half(q=0.5)"
 
 
 SETTINGS = [(case, parameters) for case in CASES for parameters in case.settings]

@@ -108,6 +108,7 @@ def register(
         for spelling in (name, *aliases):
             if spelling.lower() in _BY_NAME:
                 raise ValueError(f"{spelling} is the name of another loss")
+        for spelling in (name, *aliases):
             _SPELLINGS[spelling] = _BY_NAME[spelling.lower()] = entry
             BY_IDENTIFIER[identifier(spelling)] = entry
         BY_IDENTIFIER.setdefault(identifier(make.__name__), entry)
@@ -136,6 +137,7 @@ def _documented(entry: Entry) -> str:
         96,
         initial_indent="    ",
         subsequent_indent="    ",
+        break_long_words=False,
         break_on_hyphens=False,
     )
     head = f"{summary.removesuffix('.')}: ``{entry.formula}``."
