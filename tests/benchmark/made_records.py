@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from lossforge.benchmark.packing import encode
+from lossforge.benchmark.archive import encode
 from lossforge.benchmark.record import Grid, Record
 
 LOSSES = (

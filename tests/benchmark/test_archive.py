@@ -147,7 +147,7 @@ def test_runs_done_again_with_the_same_bits_do_not_differ(store, path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (lambda one: replace(one, parameters="f" * 64), "other weights"),
+        (lambda one: replace(one, parameters="f" * 64), "different weights"),
         (
             lambda one: changed(one, 1, tests=one.metrics[0]["tests"]),
             "test top1 10.0 instead of 70.0 in epoch 2",

@@ -58,6 +58,49 @@ def test_a_run_that_broke_off_has_no_accuracy():
     assert record([], failed="at once").tests == []
 
 
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("GCE(q=0.7)", {"q": 0.7}),
+        ("BEF(alpha=-8, tau=1, lam=1e-1)", {"alpha": -8, "tau": 1, "lam": 0.1}),
+        ("TS(exponential(beta=-8), tau=1)", {"tau": 1}),
+        ("CE", {}),
+        ("0.5*BEF(lam=0.9, mu=0.1) + CE", {}),
+        ("not a loss", {}),
+    ],
+)
+def test_parameters_of_earlier_versions_are_read_from_the_text(text, parameters):
+    assert Record("a", {"expression": text}, [], 10, 0.4, "0").loss_parameters == parameters
+
+
+def test_parameters_are_kept_as_they_were_stored(tmp_path):
+    write(tmp_path, "aa", loss_parameters={"q": 0.7, "scale": 1})
+    (one,) = read_records(tmp_path)
+    assert one.loss_parameters == {"q": 0.7, "scale": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("BEF(lam=0.9, mu=0.1)", ("BEF", 0.9, 0.1)),
+        ("BQF(alpha=12, tau=1, lam=1, mu=0, br_beta=-8)", ("BQF", 1.0, 0.0)),
+        ("BEF(lam=1e-1, mu=.9)", ("BEF", 0.1, 0.9)),
+        ("BEF()", None),
+        ("BEF(tau=1)", None),
+        ("BEF(lam=0.9, br_beta=-1)", ("BEF", 0.9, 0.1)),
+        ("GCE(q=0.7)", None),
+        ("0.5*BEF(lam=0.9, mu=0.1) + CE", None),
+    ],
+)
+def test_the_balance_of_the_two_terms(text, found):
+    assert Record("a", {"expression": text}, [], 150, 0.4, "0").balance == found
+
+
+def test_the_default_balance_follows_the_number_of_classes():
+    one = Record("a", {"expression": "BEF(lam=0.9)"}, [], 299, 0.4, "0")
+    assert one.balance == ("BEF", 0.9, 0.2)
+
+
 def test_unfinished_runs_are_left_out(tmp_path):
     write(tmp_path, "aa")
     (tmp_path / "bb").mkdir()

@@ -1,31 +1,40 @@
-"""All finished runs of a store in one small file, to be kept and compared with."""
+"""Finished runs of a store in one small file, to keep and to compare with.
 
-from collections.abc import Iterator, Sequence
+The file is gzip of JSON lines: a header with everything the runs share, then one line for each run.
+"""
+
+import gzip
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
-from .packing import columns, encode, unpack
 from .record import Grid, Record
-from .records import read_grids, read_records
+from .records import ARCHIVED, FINAL, FORMAT, read_grids, read_records, unpack
 
 __all__ = ["differences", "pack", "unpack"]
 
+FEW_CLASSES = 10  # up to here top-5 accuracy says little
+CIRCUMSTANCES = ("device", "processes", "versions")  # bit-identity depends on these
+
 
 def pack(store: Path, path: Path, *, grid: Grid | None = None) -> Grid:
-    """Write the finished runs of a store into one file, gzip of JSON lines.
+    """Write the finished runs of a store into one file.
 
-    Equal runs make equal bytes. `lossforge.benchmark.records.read_records` reads the file as it
-    reads the folder, less the metrics that `unpack` tells of.
+    Equal runs make equal bytes. `lossforge.benchmark.records.read_records` reads the file like the
+    folder, without the metrics that `unpack` lists as dropped.
 
     Args:
         store: The folder that `lossforge bench` wrote.
         path: The file, such as results/digits.jsonl.gz.
-        grid: What the runs are of, and which of them to keep in which order. By default all runs
-            of the store, which must then be of one grid.
+        grid: The grid of the runs; its ids select and order them. By default all runs of the
+            store, which must then belong to one grid.
 
     Returns:
-        The grid as the file knows it.
+        The grid as stored in the file.
     """
     found = {record.id: record for record in read_records(store)}
     grid = grid or _whole(store, list(found))
@@ -37,27 +46,110 @@ def pack(store: Path, path: Path, *, grid: Grid | None = None) -> Grid:
 
 
 def _whole(store: Path, runs: Sequence[str]) -> Grid:
-    """The grid of a store, with all runs that are planned or there."""
+    """Describe the grid of a store, with all planned and all finished runs."""
     grids = read_grids(store)
     names = list(dict.fromkeys(grid.name for grid in grids))
     if len(names) > 1:
-        raise ValueError(f"store must be of one grid, {store} is of {', '.join(names)}")
+        raise ValueError(f"store must hold one grid, {store} holds {', '.join(names)}")
     first = grids[0] if grids else Grid(store.name)
     planned = [run for grid in grids for run in grid.runs]
     return Grid(first.name, first.title, first.table, tuple(dict.fromkeys([*planned, *runs])))
 
 
-def differences(path: Path, records: Sequence[Record]) -> list[str]:
-    """What is not equal, bit for bit, between a file of runs and the same runs done again.
+def encode(grid: Grid, records: Sequence[Record]) -> bytes:
+    """Return the bytes of an archive; equal runs make equal bytes.
 
-    Weights, accuracies, losses and the noise are compared, times and machines are not.
+    Args:
+        grid: The grid of the runs; its runs without a record count as unfinished.
+        records: The finished runs, in the order of the grid.
+    """
+    specs = [record.spec for record in records]
+    abouts = [{k: r.about[k] for k in CIRCUMSTANCES if k in r.about} for r in records]
+    done = {record.id for record in records}
+    spec, circumstances = _shared(specs), _shared(abouts)
+    header = {
+        "format": FORMAT,
+        "name": grid.name,
+        "title": grid.title,
+        "table": grid.table,
+        "command": f"lossforge bench {grid.name}",
+        "seconds": round(math.fsum(record.about.get("seconds", 0) for record in records), 1),
+        "unfinished": [run for run in grid.runs if run not in done],
+        "spec": spec,
+        "about": circumstances,
+    }
+    lines: list[dict[str, Any]] = [header]
+    for record, about in zip(records, abouts, strict=True):
+        own = {name: getattr(record, name) for name in (*ARCHIVED, "loss_parameters")}
+        own["spec"] = _without(record.spec, spec)
+        own["about"] = _without(about, circumstances)
+        lines.append(own | {"metrics": columns(record)})
+    text = "".join(f"{_json(line)}\n" for line in lines)
+    stream = io.BytesIO()
+    # no time and no file name, so that equal content is equal bytes
+    with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:
+        packed.write(text.encode())
+    return stream.getvalue()
+
+
+def columns(record: Record) -> dict[str, Any]:
+    """Select the metrics to keep: lists over the epochs, and values of the last epoch."""
+    epochs = record.metrics
+    kept: dict[str, Any] = {
+        "loss": [epoch.get("loss") for epoch in epochs],
+        "validation": [epoch.get("validation") for epoch in epochs],
+        "tests": {
+            test: {
+                k: record.curve(test, k)
+                for k in ("top1", "top5")
+                if k == "top1" or record.classes > FEW_CLASSES
+            }
+            for test in record.tests
+        },
+    }
+    return kept | {name: epochs[-1].get(name) if epochs else None for name in FINAL}
+
+
+def _shared(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries that all tables have in common, also in nested tables."""
+    found: dict[str, Any] = {}
+    for key, value in (tables[0] if tables else {}).items():
+        if any(key not in table for table in tables):
+            continue
+        values = [table[key] for table in tables]
+        if len({_json(other) for other in values}) == 1:  # as text, 1 differs from 1.0
+            found[key] = value
+        elif all(isinstance(other, dict) for other in values):
+            found[key] = _shared(values)
+    return found
+
+
+def _without(table: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entries of a table that are not shared."""
+    own: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in shared:
+            own[key] = value
+        elif _json(value) != _json(shared[key]):
+            own[key] = _without(value, shared[key])
+    return own
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def differences(path: Path, records: Sequence[Record]) -> list[str]:
+    """Compare an archive with repeated runs, bit for bit.
+
+    Weights, accuracies, losses and the noise are compared; times and machines are not.
 
     Args:
         path: The file that `pack` wrote.
-        records: The runs done again.
+        records: The repeated runs.
 
     Returns:
-        A line for every run that is missing, new or other; nothing if all are equal.
+        A line for every run that is missing, new or different; nothing if all are equal.
     """
     kept = {record.id: record for record in unpack(path)[1]}
     again = {record.id: record for record in records}
@@ -78,7 +170,7 @@ def _name(record: Record) -> str:
 
 def _changes(one: Record, other: Record) -> Iterator[str]:
     if one.parameters != other.parameters:
-        yield "other weights"
+        yield "different weights"
     for name in ("classes", "noise_rate", "failed"):
         before, after = getattr(one, name), getattr(other, name)
         if before != after:
@@ -98,7 +190,7 @@ def _changes(one: Record, other: Record) -> Iterator[str]:
 
 
 def _flat(kept: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested columns by one name each, such as "test top1"."""
+    """Flatten nested columns, under names such as "test top1"."""
     for name, value in kept.items():
         if isinstance(value, dict):
             yield from _flat(value, prefix if name == "tests" else f"{prefix}{name} ")

@@ -1,12 +1,16 @@
-"""One finished run, and what its grid says of itself: plain data."""
+"""One finished run and the description of its grid: plain data."""
 
+import ast
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..constructions import default_mu
+
 Measure = Literal["last", "mean10", "selected"]
 K = Literal["top1", "top5"]
+BALANCED = ("BEF", "BQF")  # lam * target separation + mu * binary reduction
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,9 @@ class Record:
         about: When, where and how it was run; nothing that the result depends on.
         transition: How many samples of each true class (rows) were given each label, if kept.
         failed: Why training broke off, if it did; such a run has no accuracy.
-        folder: Where the record lies, and beside it what else the run kept.
+        folder: The run's folder, with the record and the run's other files.
+        loss_parameters: Numbers and other settings of the loss by name. Records of earlier
+            versions lack them; those are read from the loss's text.
     """
 
     id: str
@@ -36,6 +42,21 @@ class Record:
     transition: list[list[float]] | None = None
     failed: str | None = None
     folder: Path | None = None
+    loss_parameters: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.loss_parameters is None:
+            given = _read_call(self.spec.get("expression", ""))[1]
+            object.__setattr__(self, "loss_parameters", given)
+
+    @property
+    def balance(self) -> tuple[str, float, float] | None:
+        """The family, lam and mu if the loss is BEF or BQF with a known lam."""
+        family, given = _read_call(self.spec.get("expression", ""))[0], self.loss_parameters or {}
+        if family not in BALANCED or given.get("lam") is None:
+            return None
+        mu = default_mu(self.classes) if given.get("mu") is None else given["mu"]
+        return family, float(given["lam"]), float(mu)
 
     @property
     def tests(self) -> list[str]:
@@ -75,14 +96,34 @@ class Record:
         return self.last(test, k) if name == "last" else self.selected(test, k)
 
 
+def _read_call(expression: str) -> tuple[str, dict[str, Any]]:
+    """Read the name and the literal arguments of a text such as "BEF(lam=0.9, mu=0.1)".
+
+    A sum of losses has neither.
+    """
+    try:
+        call = ast.parse(expression.strip(), mode="eval").body
+    except SyntaxError:
+        return "", {}
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return "", {}
+    given = {}
+    for argument in call.keywords:
+        try:
+            given[str(argument.arg)] = ast.literal_eval(argument.value)
+        except ValueError:  # a loss or a base function
+            continue
+    return call.func.id, given
+
+
 @dataclass(frozen=True)
 class Grid:
-    """What a grid wrote down about itself: the order of its rows, and the table it makes.
+    """The description a grid leaves in its store: the order of its runs, and its table.
 
     Args:
         name: As `lossforge bench` takes it.
         title: One line for people.
-        table: The table of the paper that it repeats, if it does.
+        table: The table of the paper that it repeats, if any.
         runs: The ids of its runs, in the order of the spec.
     """
 

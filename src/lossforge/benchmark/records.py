@@ -1,12 +1,13 @@
-"""Finished runs as they are read back: plain data, nothing that trains."""
+"""Reading finished runs, from a store or from an archive: plain data, nothing that trains."""
 
+import gzip
 import json
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from .packing import packed_grid, unpack
 from .record import Grid, K, Measure, Record
 
 __all__ = [
@@ -19,6 +20,10 @@ __all__ = [
     "read_record",
     "read_records",
 ]
+
+FORMAT = "lossforge runs 1"
+ARCHIVED = ("id", "classes", "noise_rate", "parameters", "failed")  # fields kept as they are
+FINAL = ("noise_fit", "noise_recovered", "clean_fit")  # kept for the last epoch only
 
 
 def read_records(store: Path) -> list[Record]:
@@ -65,7 +70,7 @@ def read_grids(store: Path) -> list[Grid]:
         store: The folder, or a file of its runs, packed.
     """
     if store.is_file():
-        return [packed_grid(store)]
+        return [_packed_grid(store)]
     grids = []
     for path in sorted(store.glob("grid-*.json")):
         content = _read_json(path)
@@ -118,6 +123,7 @@ def _read_record(path: Path) -> Record:
         transition=content.get("transition"),
         failed=content.get("failed"),
         folder=path.parent,
+        loss_parameters=content.get("loss_parameters"),
     )
 
 
@@ -129,3 +135,59 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{path} is damaged: expected an object, got {type(content).__name__}")
     return content
+
+
+def unpack(path: Path) -> tuple[dict[str, Any], list[Record]]:
+    """Read an archive, a file that `lossforge.benchmark.archive.pack` wrote.
+
+    It holds the loss and the accuracies on test sets and held-out labels for every epoch, and how
+    much of the noise was learnt for the last one. Times and transition matrices are dropped.
+
+    Returns:
+        The header (name, title, table and command of the grid, total seconds, ids of unfinished
+        runs), and the runs.
+    """
+    try:
+        content = gzip.decompress(path.read_bytes()).decode()
+        header, *lines = [json.loads(line) for line in content.splitlines()]
+        if header["format"] != FORMAT:
+            raise ValueError(f"expected {FORMAT!r}, got {header['format']!r}")
+        return header, [_record(header, line) for line in lines]
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not a file of packed runs, or is damaged: {error}") from None
+
+
+def _packed_grid(path: Path) -> Grid:
+    """Read the description of the grid from an archive."""
+    header, records = unpack(path)
+    runs = [*(record.id for record in records), *header["unfinished"]]
+    return Grid(header["name"], header["title"], header["table"], tuple(runs))
+
+
+def _record(header: Mapping[str, Any], line: dict[str, Any]) -> Record:
+    return Record(
+        **{name: line[name] for name in ARCHIVED},
+        spec=_merged(header["spec"], line["spec"]),
+        about=_merged(header["about"], line["about"]),
+        metrics=list(_epochs(line["metrics"])),
+        loss_parameters=line.get("loss_parameters"),
+    )
+
+
+def _epochs(kept: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    last = len(kept["loss"])
+    for i, (loss, validation) in enumerate(zip(kept["loss"], kept["validation"], strict=True)):
+        tests = {
+            test: {"top1": lists["top1"][i], "top5": lists["top5"][i] if "top5" in lists else None}
+            for test, lists in kept["tests"].items()
+        }
+        final = {name: kept[name] if i + 1 == last else None for name in FINAL}
+        yield {"epoch": i + 1, "loss": loss, "validation": validation, "tests": tests, **final}
+
+
+def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Join shared and own entries again, in the order in which a store writes them."""
+    both = {**shared, **own}
+    for key in shared.keys() & own.keys():
+        both[key] = _merged(shared[key], own[key])
+    return dict(sorted(both.items()))

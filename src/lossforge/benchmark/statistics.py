@@ -1,0 +1,23 @@
+"""Paired differences over seeds, and the interval of their mean."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from ..errors import extra
+
+CONFIDENCE = 0.95
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
+    """Return the 95 % t interval of a mean; none for fewer than two values."""
+    n = len(values)
+    if n < 2:
+        return None, None
+    student = extra("scipy.stats", "bench").t
+    half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * statistics.stdev(values) / n**0.5
+    return statistics.fmean(values) - half, statistics.fmean(values) + half
+
+
+def paired_differences(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:
+    """Subtract values seed by seed, over the seeds that both have, in the order of `ours`."""
+    return [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
