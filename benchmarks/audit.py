@@ -22,7 +22,7 @@ from lossforge.benchmark import RunSpec, execute, read_grid
 from lossforge.benchmark.archive import unpack
 from lossforge.benchmark.choose import narrow
 from lossforge.benchmark.records import Record, read_record
-from lossforge.report.statistics import interval
+from lossforge.benchmark.statistics import interval
 
 ROOT = Path(__file__).resolve().parent.parent
 GRID = read_grid("results/digits")

@@ -1,9 +1,9 @@
-"""The results of this project: run them, keep them, check them, write them up.
+"""The results of this project: run, pack, check and write them.
 
-run    does all runs of the grids results/*, into runs/results/NAME; finished ones are not repeated.
-pack   writes results/NAME.jsonl.gz from runs/results/NAME.
-check  compares runs/results/NAME with results/NAME.jsonl.gz.
-write  writes docs/results.md and its figures from results/*.jsonl.gz alone.
+run    do all runs of the grids results/*, into runs/results/NAME; finished ones are not repeated
+pack   write results/NAME.jsonl.gz from runs/results/NAME
+check  compare runs/results/NAME with results/NAME.jsonl.gz
+write  write docs/results.md and its figures from results/*.jsonl.gz only
 """
 
 import argparse
@@ -25,12 +25,12 @@ MOST_BYTES = 5_000_000  # of all archives together
 
 
 def say(text: str) -> None:
-    """Tell what is being done, on stderr."""
+    """Print a message on stderr."""
     print(text, file=sys.stderr)
 
 
 def run(names: Sequence[str], runs: Path, options: Sequence[str]) -> int:
-    """Do all runs, one grid after the other; the first failure ends it."""
+    """Do all runs, grid by grid; stop at the first failure."""
     for name in names:
         words = [sys.executable, "-m", "lossforge", "bench", PREFIX + name]
         status = subprocess.run([*words, "--store", str(runs / name), *options]).returncode
@@ -40,7 +40,7 @@ def run(names: Sequence[str], runs: Path, options: Sequence[str]) -> int:
 
 
 def pack_all(names: Sequence[str], runs: Path, results: Path) -> int:
-    """Pack every store that is there; 1 if the archives grow too big."""
+    """Pack every store that exists; return 1 if the archives grow too big."""
     results.mkdir(exist_ok=True)
     for name in names:
         if not (runs / name).is_dir():
@@ -58,14 +58,14 @@ def pack_all(names: Sequence[str], runs: Path, results: Path) -> int:
         )
         strangers = len(done - set(wanted))
         if strangers:
-            say(f"{name}: {strangers} runs are of another grid than the preset, and left out")
+            say(f"{name}: left out {strangers} runs that are of another grid")
     total = sum(path.stat().st_size for path in results.glob(f"*{ENDING}"))
     print(f"{total:,} bytes in all, at most {MOST_BYTES:,}")
     return 0 if total <= MOST_BYTES else 1
 
 
 def check(names: Sequence[str], runs: Path, results: Path) -> int:
-    """Compare what is there with what is committed; 1 if something differs or is missing."""
+    """Compare runs with the committed ones; return 1 if something differs or is missing."""
     failed = False
     for name in names:
         path = results / f"{name}{ENDING}"
@@ -78,10 +78,10 @@ def check(names: Sequence[str], runs: Path, results: Path) -> int:
             continue
         wanted = {spec.id for spec in read_grid(PREFIX + name).runs()}
         records = [record for record in read_records(runs / name) if record.id in wanted]
-        demanded, problems = compare(path, records)
+        criterion, problems = compare(path, records)
         failed |= bool(problems)
         verdict = f"{len(problems)} differences" if problems else "as committed"
-        print(f"{name}: {verdict} ({len(records):,} runs; {demanded})")
+        print(f"{name}: {verdict} ({len(records):,} runs; {criterion})")
         for problem in problems:
             print(f"  {problem}")
     return int(failed)
@@ -95,7 +95,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=Path, default=ROOT / "runs/results", help="folder of stores")
     parser.add_argument("--results", type=Path, default=ROOT / "results", help="folder of archives")
-    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="where the page goes")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page")
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb in ("run", "pack", "check"):
         part = verbs.add_parser(verb)
@@ -115,7 +115,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """0 if all is well, 1 if a comparison fails, 2 if something is not there, 130 after Ctrl-C."""
+    """Return 0 on success, 1 if a check fails, 2 if a file is missing, 130 after Ctrl-C."""
     args = arguments(words)
     try:
         if args.verb == "run":

@@ -1,4 +1,4 @@
-"""Target separation alone, binary reduction alone, and the balance of the two."""
+"""The section on the balance of target separation and binary reduction."""
 
 import statistics
 from collections.abc import Mapping
@@ -18,11 +18,12 @@ from results_data import (
 )
 
 from lossforge.benchmark.records import Record
-from lossforge.report.ablation import ablation, balance
+from lossforge.benchmark.statistics import interval, paired_differences
+from lossforge.report.figures import ablation
 from lossforge.report.formats import markdown
 from lossforge.report.results import Column, Results, setting_key
-from lossforge.report.sheets import Entry, Sheet
-from lossforge.report.statistics import interval, rank_losses
+from lossforge.report.statistics import rank_losses
+from lossforge.report.tables import Field, Sheet
 
 SEPARATION, REDUCTION, DEFAULT = "TS alone", "BR alone", "default balance"
 
@@ -33,8 +34,8 @@ class Family:
 
     Args:
         name: BEF or BQF.
-        results: Its rows alone, from target separation to binary reduction.
-        roles: Which row has which of the three roles in a setting, by role and key of the column.
+        results: Its rows, from target separation to binary reduction.
+        roles: The row that has one of the three roles in a setting, by role and column key.
     """
 
     name: str
@@ -46,7 +47,7 @@ class Family:
 
 
 def families(archives: Mapping[str, Archive]) -> list[Family]:
-    """What the archive of the ablation holds, with the default from the main runs if need be."""
+    """Collect the balances of the ablation, with the default from the main runs if missing."""
     ablated = archives[ABLATION].records
     keys = {setting_key(record) for record in ablated}
     main = [r for r in main_records(dict(archives)) if r.spec["loss"] in OURS]
@@ -60,11 +61,11 @@ def families(archives: Mapping[str, Archive]) -> list[Family]:
 
 
 def _share_of(record: Record) -> tuple[str, float] | None:
-    """The family of a loss and the share lam / (lam + mu) of target separation in it."""
-    found = balance(record.spec["expression"], record.classes)
-    if not found or found[1] + found[2] <= 0:
+    """Return the family of a loss and its share of target separation, lam / (lam + mu)."""
+    if record.balance is None:
         return None
-    return found[0], found[1] / (found[1] + found[2])
+    family, lam, mu = record.balance
+    return (family, lam / (lam + mu)) if lam + mu > 0 else None
 
 
 def _share(results: Results, row: str, column: Column) -> tuple[str, float] | None:
@@ -84,7 +85,7 @@ def _family(results: Results, name: str, usual: Mapping[tuple[str, str], float])
         default = usual.get((column.data, name), here.get(name))
         ends = {SEPARATION: 1.0, REDUCTION: 0.0, DEFAULT: default}
         for role, wanted in ends.items():
-            # rows of the ablation first: the row of the main runs is there for want of one
+            # rows of the ablation first: the row of the main runs only fills in
             rows = sorted((r for r, s in here.items() if s == wanted), key=lambda r: r == name)
             if rows:
                 roles[role, column.key] = rows[0]
@@ -98,14 +99,13 @@ def _family(results: Results, name: str, usual: Mapping[tuple[str, str], float])
 
 
 def gains(family: Family, role: str) -> list[float]:
-    """The default balance minus one term alone: paired by seed, a mean for every setting."""
+    """Subtract one term alone from the default balance: paired by seed, a mean per setting."""
     found = []
     for column in family.results.columns:
         ours, theirs = family.row(DEFAULT, column), family.row(role, column)
         if ours is None or theirs is None:
             continue
-        a, b = (family.results.values(row, column) for row in (ours, theirs))
-        pairs = [a[seed] - b[seed] for seed in a if seed in b]
+        pairs = paired_differences(*(family.results.values(row, column) for row in (ours, theirs)))
         if pairs:
             found.append(statistics.fmean(pairs))
     return found
@@ -116,7 +116,7 @@ def _gain(values: list[float]) -> str:
 
 
 def balance_sentence(found: list[Family]) -> str:
-    """What the balance is worth."""
+    """Say how much the default balance gains over each term alone."""
     parts = []
     for family in found:
         separation, reduction = gains(family, SEPARATION), gains(family, REDUCTION)
@@ -132,7 +132,7 @@ def balance_sentence(found: list[Family]) -> str:
 
 
 def balance_section(archives: Mapping[str, Archive]) -> tuple[list[str], Figures]:
-    """The section and its figures."""
+    """Write the section and its figures."""
     found = families(archives)
     lines = [
         "## The balance of the two terms",
@@ -174,9 +174,9 @@ def _sheet(family: Family) -> Sheet:
         means = [_mean(results, row, data) for data in results.data]
         rows.append(
             [
-                Entry(", ".join(r for r in (SEPARATION, DEFAULT, REDUCTION) if r in places)),
-                Entry("–" if rank is None else f"{rank:.1f}"),
-                *(Entry("–" if mean is None else f"{mean:.1f}") for mean in means),
+                Field(", ".join(r for r in (SEPARATION, DEFAULT, REDUCTION) if r in places)),
+                Field("–" if rank is None else f"{rank:.1f}"),
+                *(Field("–" if mean is None else f"{mean:.1f}") for mean in means),
             ]
         )
     title = (
@@ -187,7 +187,7 @@ def _sheet(family: Family) -> Sheet:
 
 
 def _mean(results: Results, row: str, data: str) -> float | None:
-    """Over the settings of a data set, if the row has all of them."""
+    """Average over the settings of a data set; None if the row lacks one."""
     cells = [results.values(row, column) for column in results.columns if column.data == data]
     if not all(cells):
         return None
@@ -201,22 +201,22 @@ def _gain_sheet(found: list[Family]) -> Sheet:
         separation, reduction = gains(family, SEPARATION), gains(family, REDUCTION)
         rows.append(
             [
-                Entry(_gain(separation)),
-                Entry(_gain(reduction)),
-                Entry(str(max(len(separation), len(reduction)))),
+                Field(_gain(separation)),
+                Field(_gain(reduction)),
+                Field(str(max(len(separation), len(reduction)))),
             ]
         )
     notes = [
         "Points of the last epoch. Runs are paired by setting and seed and averaged over seeds; "
-        "the 95 % t interval is over settings. It takes settings as independent, which settings "
-        "of one data set are not quite."
+        "the 95 % t interval is over settings. It assumes independent settings, which settings of "
+        "one data set are not quite."
     ]
     head = ["loss", f"{DEFAULT} - {SEPARATION}", f"{DEFAULT} - {REDUCTION}", "settings"]
-    return Sheet("What the balance is worth", head, names, rows, notes)
+    return Sheet("Gain of the default balance over one term alone", head, names, rows, notes)
 
 
 def _figure(found: list[Family], data: str) -> Any:
-    """Accuracy against lam : mu, the mean over the settings of a data set for every seed."""
+    """Draw accuracy against lam : mu: per seed, the mean over the settings of a data set."""
     drawn: dict[str, dict[tuple[float, float], list[float]]] = {}
     for family in found:
         columns = [column for column in family.results.columns if column.data == data]

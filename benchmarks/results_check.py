@@ -1,4 +1,4 @@
-"""Runs done again against the committed ones: equal bits, or equal but for chance."""
+"""Comparison of repeated runs with the committed ones: equal bits, or equal up to chance."""
 
 import math
 import statistics
@@ -10,11 +10,11 @@ from scipy import stats
 
 from lossforge.benchmark.archive import differences, unpack
 from lossforge.benchmark.records import Record
-from lossforge.report.statistics import CONFIDENCE
+from lossforge.benchmark.statistics import CONFIDENCE
 
 
 def circumstances(records: Sequence[Record]) -> set[tuple[str, str]]:
-    """CPU models and torch versions: what bits depend on beside the spec."""
+    """Return CPU models and torch versions, on which bits depend besides the spec."""
     return {
         (str(r.about.get("device")), str(r.about.get("versions", {}).get("torch"))) for r in records
     }
@@ -25,18 +25,18 @@ def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
 
     Args:
         path: The archive.
-        records: The runs done again.
+        records: The repeated runs.
 
     Returns:
-        What was demanded, and where it is not met.
+        The criterion, and where it is not met.
     """
     kept = unpack(path)[1]
     before, after = circumstances(kept), circumstances(records)
     if before == after and len(before) == 1:
         return "equal bits", differences(path, records)
     other = " and ".join(sorted(" with torch ".join(pair) for pair in after - before or after))
-    demanded = f"cells within the 95 % Welch interval, for these runs are of {other}"
-    return demanded, _missing(kept, records) + outside(kept, records)
+    criterion = f"cells within the 95 % Welch interval, because these runs are of {other}"
+    return criterion, _missing(kept, records) + outside(kept, records)
 
 
 def _missing(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
@@ -47,7 +47,7 @@ def _missing(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
 
 
 def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
-    """Cells whose two means differ by more than Welch's interval allows."""
+    """List cells whose two means differ by more than Welch's interval allows."""
     if not records:
         return []
     before, after = results_of(kept), results_of(records)
@@ -60,7 +60,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
                 again = columns.get(column.key)
                 theirs = list(after.values(loss, again, measure).values()) if again else []
                 if not ours or not theirs:
-                    continue  # missing runs are told one by one
+                    continue  # missing runs are listed one by one
                 half = welch(ours, theirs)
                 shift = statistics.fmean(theirs) - statistics.fmean(ours)
                 if not abs(shift) <= half:
@@ -73,7 +73,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
 
 
 def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Half the width of the 95 % interval of a difference of means; 0 for single values."""
+    """Return half the width of the 95 % interval of a difference of means; 0 for single values."""
     if min(len(ours), len(theirs)) < 2:
         return 0.0
     parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]

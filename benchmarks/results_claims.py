@@ -1,4 +1,4 @@
-"""The claim of the page, computed: it holds or it fails, and by how much."""
+"""The claim of the page, computed: whether it holds, and by how much."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -24,23 +24,23 @@ from results_data import (
 from lossforge.benchmark.records import Measure
 from lossforge.report.formats import markdown
 from lossforge.report.results import Results
-from lossforge.report.sheets import Entry, Sheet
 from lossforge.report.statistics import Difference, differences_to_best, rank_losses
+from lossforge.report.tables import Field, Sheet
 
 BEST_PLACES, MOST_BEHIND = 2, 2.0  # the claim: places among the ranks, points below the best
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How one loss stands among the others over some settings.
+    """One loss compared with the others over some settings.
 
     Args:
         loss: Its name.
         rank: Its mean rank.
-        place: Its place by mean rank; equal ranks share one.
-        ranked: How many losses are ranked.
-        others: How many losses it is compared with: all but BEF and BQF.
-        differences: In each setting, to the best of these others.
+        place: Its place by mean rank; equal ranks share a place.
+        ranked: Number of ranked losses.
+        others: Number of losses it is compared with: all but BEF and BQF.
+        differences: Differences to the best of these others, in each setting.
     """
 
     loss: str
@@ -56,7 +56,7 @@ class Standing:
 
     @property
     def below(self) -> list[Difference]:
-        """Where its mean is below that of the best other loss."""
+        """Differences of settings in which the best other loss has a higher mean."""
         return [one for one in self.differences if one.mean < 0]
 
     @property
@@ -73,13 +73,13 @@ class Standing:
 
 
 def to_best_other(results: Results, loss: str, measure: Measure) -> list[Difference]:
-    """A loss against the best of all but BEF and BQF, setting by setting."""
+    """Compare a loss with the best of all but BEF and BQF, setting by setting."""
     others = [name for name in results.losses if name not in OURS]
     return differences_to_best(results.narrow(losses=[loss, *others]), measure, losses=[loss])
 
 
 def standings(results: Results, measure: Measure) -> dict[str, Standing]:
-    """How BEF and BQF stand; without one that lacks a setting."""
+    """Compare BEF and BQF with the others; one that lacks a setting is left out."""
     ranking = rank_losses(results, measure)
     found = {}
     for loss in OURS:
@@ -95,19 +95,19 @@ def standings(results: Results, measure: Measure) -> dict[str, Standing]:
 
 
 def margin(points: float) -> str:
-    """Points with one decimal, or two where one would hide on which side of the claim they are."""
+    """Format points with one decimal, or two where one would hide whether the claim holds."""
     return f"{points:.2f}" if 0 < abs(points - MOST_BEHIND) < 0.05 else f"{points:.1f}"
 
 
 def distance(difference: Difference) -> str:
-    """A difference in words."""
+    """Put a difference in words."""
     if difference.mean < 0:
         return f"{margin(-difference.mean)} points below"
     return f"{difference.mean:.1f} points above" if difference.mean > 0 else "level with"
 
 
 def verdict(found: Mapping[str, Standing]) -> str:
-    """For which of the losses the claim holds: "holds for BEF and fails for BQF"."""
+    """Say for which losses the claim holds: "holds for BEF and fails for BQF"."""
     kept = [loss for loss, one in found.items() if one.holds]
     failed = [loss for loss, one in found.items() if not one.holds]
     parts = [
@@ -119,7 +119,7 @@ def verdict(found: Mapping[str, Standing]) -> str:
 
 
 def detail(one: Standing) -> str:
-    """The numbers behind a verdict."""
+    """Write the numbers behind a verdict."""
     worst = one.worst
     return (
         f"{one.loss} has mean rank {one.rank:.1f} (place {one.place} of {one.ranked}) and is at "
@@ -129,7 +129,7 @@ def detail(one: Standing) -> str:
 
 
 def claim_sentences(results: Results) -> list[str]:
-    """The claim on held-out and on searched settings, for both ways to choose the epoch."""
+    """Judge the claim on held-out and on searched settings, for both choices of the epoch."""
     others = sum(loss not in OURS for loss in results.losses)
     claim = (
         f'The claim "{listed(OURS)} have the two best mean ranks of {len(results.losses)} and '
@@ -157,7 +157,7 @@ def claim_sentences(results: Results) -> list[str]:
 
 
 def losing_sentence(found: Mapping[str, Standing]) -> str:
-    """Where the losses are below the best other one, and by how much."""
+    """Say where the losses are below the best other one, and by how much."""
     parts = []
     for one in found.values():
         total, below = len(one.differences), one.below
@@ -177,7 +177,7 @@ def losing_sentence(found: Mapping[str, Standing]) -> str:
 
 
 def side_sentence(archive: Archive) -> str:
-    """How they stand on data that do not count in the ranks."""
+    """Compare them on data that do not count in the ranks."""
     results = results_of(archive.records)
     found = standings(results, "last")
     if not found:
@@ -188,7 +188,7 @@ def side_sentence(archive: Archive) -> str:
 
 
 def short(archives: dict[str, Archive]) -> list[str]:
-    """The section that sums up."""
+    """Write the summary."""
     records = main_records(archives)
     if not records:
         return []
@@ -218,7 +218,7 @@ def _provisional(archives: Mapping[str, Archive]) -> str:
 
 
 def claim_sheet(results: Results) -> Sheet | None:
-    """Every number that the claim rests on."""
+    """List every number that the claim rests on."""
     names, rows = [], []
     for measure in PAGE_MEASURES:
         for name, part in subsets(results).items():
@@ -233,24 +233,25 @@ def claim_sheet(results: Results) -> Sheet | None:
         "mean rank",
         "place",
         "below the best other",
-        "of these clearly",
+        "of these significant",
         "worst",
         "claim",
     ]
     notes = [
         f"The best other loss is the best of all but {listed(OURS)} in a setting, chosen after "
-        "the fact. Clearly: the 95 % interval over paired seeds lies below 0. Worst: the lowest "
-        "mean difference, with that interval."
+        "the fact. Significant: the 95 % interval over paired seeds lies below 0. Worst: the "
+        "lowest mean difference, with that interval."
     ]
     return Sheet("The claim in numbers", head, names, rows, notes)
 
 
-def _claim_row(one: Standing) -> list[Entry]:
+def _claim_row(one: Standing) -> list[Field]:
     worst = one.worst
-    why = [
-        *([] if one.ranks_best else ["rank"]),
-        *([] if one.stays_close else ["distance"]),
-    ]
+    why = []
+    if not one.ranks_best:
+        why.append("rank")
+    if not one.stays_close:
+        why.append("distance")
     texts = [
         str(len(one.differences)),
         f"{one.rank:.1f}",
@@ -260,4 +261,4 @@ def _claim_row(one: Standing) -> list[Entry]:
         f"{bracketed(worst.mean, worst.low, worst.high)} ({where(worst.column)}, {worst.other})",
         "holds" if one.holds else f"fails: {listed(why)}",
     ]
-    return [Entry(text) for text in texts]
+    return [Field(text) for text in texts]

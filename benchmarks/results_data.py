@@ -1,4 +1,4 @@
-"""The archives in results/, and what is compared with what."""
+"""The archives in results/, and the groups in which their runs are compared."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ MAIN = ("digits", "digits-pairs", "clinc150", "banking77")  # every loss under e
 CIFAR, ABLATION, FLATNESS = "cifar10-mini", "ablation", "flatness"
 EXTREMES = ("breast-cancer", "digits-triples")  # the fewest classes and the most
 OURS = ("BEF", "BQF")
-# no search for the defaults of BEF and BQF has seen these
+# not used in any search for the defaults of BEF and BQF
 HELD_OUT_DATA = ("banking77", "breast-cancer")
 HELD_OUT_NOISE = ("asymmetric:0.3", "instance:0.6")
 MARK = "†"
 TEST = "test"
 PAGE_MEASURES: tuple[Measure, ...] = ("last", "selected")
-Figures = dict[str, Callable[[], Any]]  # what draws each, by the name of its file
+Figures = dict[str, Callable[[], Any]]  # functions that draw them, by file name
 WORDS = {"last": "last epoch", "selected": "selected epoch"}
 
 
@@ -39,19 +39,19 @@ class Archive:
 
     @property
     def unfinished(self) -> str:
-        """How many runs are missing, in words; nothing if none is."""
+        """The number of missing runs in words; empty if none is missing."""
         missing = len(self.header["unfinished"])
         return f"{missing} of {missing + len(self.records)} runs" if missing else ""
 
     @property
     def core_hours(self) -> float:
-        """Time of the runs times the threads of one."""
+        """Total time of the runs times the threads of one run."""
         threads = max(int(record.spec["threads"]) for record in self.records)
         return float(self.header["seconds"]) * threads / 3600
 
 
 def read_archives(folder: Path) -> dict[str, Archive]:
-    """All archives of a folder by name."""
+    """Read all archives of a folder, by name."""
     found = {}
     for path in sorted(folder.glob(f"*{ENDING}")):
         name = path.name.removesuffix(ENDING)
@@ -60,36 +60,36 @@ def read_archives(folder: Path) -> dict[str, Archive]:
 
 
 def provisional(archive: Archive) -> list[str]:
-    """What a section says first if runs are missing."""
+    """Warn at the start of a section if runs are missing."""
     if not archive.unfinished:
         return []
-    return [f"{archive.unfinished} are not finished: what follows is provisional.", ""]
+    return [f"{archive.unfinished} are not finished: this section is provisional.", ""]
 
 
 def main_records(archives: dict[str, Archive]) -> list[Record]:
-    """The runs that the losses are ranked by."""
+    """Return the runs by which the losses are ranked."""
     return [record for name in MAIN if name in archives for record in archives[name].records]
 
 
 def results_of(records: Sequence[Record]) -> Results:
-    """Runs seen through the test set alone, with held-out settings marked."""
+    """Group runs, on the test set only, with held-out settings marked."""
     results = Results(records)
     columns = [replace(c, label=label(c)) for c in results.columns if c.test == TEST]
     return results.narrow(columns=columns)
 
 
 def is_held_out(column: Column) -> bool:
-    """Whether no search for defaults has seen a setting."""
+    """Whether a setting was kept out of every search for defaults."""
     return column.data in HELD_OUT_DATA or column.noise in HELD_OUT_NOISE
 
 
 def label(column: Column) -> str:
-    """The head of a column."""
+    """Label a column."""
     return f"{column.setting} {MARK}" if is_held_out(column) else column.setting
 
 
 def subsets(results: Results) -> dict[str, Results]:
-    """The results on held-out settings, on searched ones, and on all."""
+    """Split results into held-out settings, searched settings, and all."""
     held = [column for column in results.columns if is_held_out(column)]
     searched = [column for column in results.columns if not is_held_out(column)]
     parts = {"held-out": held, "searched": searched, "all": results.columns}
@@ -97,23 +97,25 @@ def subsets(results: Results) -> dict[str, Results]:
 
 
 def where(column: Column) -> str:
-    """A setting in a sentence."""
+    """Name a setting in a sentence."""
     return f"{column.data}, {column.setting}"
 
 
 def signed(value: float) -> str:
-    """A difference with its sign and one decimal."""
+    """Format a difference with its sign and one decimal."""
     text = f"{value:+.1f}"
     return "0.0" if float(text) == 0 else text
 
 
 def bracketed(mean: float, low: float | None, high: float | None) -> str:
-    """A difference with its interval."""
+    """Format a difference with its interval."""
     if low is None or high is None:
         return signed(mean)
     return f"{signed(mean)} [{signed(low)}, {signed(high)}]"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Words as in a sentence: "a, b and c"."""
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else list(words))
+    """Join words as in a sentence: "a, b and c"."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"

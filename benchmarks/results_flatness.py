@@ -1,4 +1,4 @@
-"""How flat the accuracy is around the defaults: one parameter at a time is changed."""
+"""The section on the sensitivity to the defaults: one parameter is changed at a time."""
 
 import statistics
 from collections.abc import Mapping
@@ -15,11 +15,10 @@ from results_data import (
     where,
 )
 
-from lossforge.report.ablation import balance
+from lossforge.benchmark.statistics import interval, paired_differences
 from lossforge.report.formats import markdown
 from lossforge.report.results import Column, Results
-from lossforge.report.sheets import Entry, Sheet
-from lossforge.report.statistics import interval
+from lossforge.report.tables import Field, Sheet
 
 DEFAULT = "default"
 
@@ -46,7 +45,7 @@ class Change:
 
 
 def changes(archives: Mapping[str, Archive]) -> dict[str, list[Change]]:
-    """All changes by family; a row is named "default" or "beta x2", or so with "BEF" before it."""
+    """Collect changes by family; rows are named "default" or "beta x2", or "BEF beta x2"."""
     results = results_of(archives[FLATNESS].records)
     rows: dict[str, dict[str, str]] = {}
     for row in results.losses:
@@ -64,22 +63,21 @@ def changes(archives: Mapping[str, Archive]) -> dict[str, list[Change]]:
 
 def _family(results: Results, row: str) -> str | None:
     runs = [run for column in results.columns for run in results.runs(row, column).values()]
-    found = balance(runs[0].spec["expression"], runs[0].classes) if runs else None
+    found = runs[0].balance if runs else None
     return found[0] if found and found[0] in OURS else None
 
 
 def _paired(results: Results, row: str, default: str) -> dict[Column, float]:
     found = {}
     for column in results.columns:
-        a, b = results.values(row, column), results.values(default, column)
-        pairs = [a[seed] - b[seed] for seed in a if seed in b]
+        pairs = paired_differences(*(results.values(name, column) for name in (row, default)))
         if pairs:
             found[column] = statistics.fmean(pairs)
     return found
 
 
 def flatness_sentence(family: str, listed: list[Change]) -> str:
-    """How flat it is for one loss."""
+    """Summarise the changes of one loss."""
     worst = min(listed, key=lambda change: change.by_setting[change.worst])
     mean = statistics.fmean(change.mean for change in listed)
     return (
@@ -89,13 +87,13 @@ def flatness_sentence(family: str, listed: list[Change]) -> str:
 
 
 def flatness_section(archives: Mapping[str, Archive]) -> list[str]:
-    """The section: a table by parameter and one by setting for each loss."""
+    """Write the section: a table by parameter and one by setting for each loss."""
     lines = [
         "## How flat it is around the defaults",
         "",
         *provisional(archives[FLATNESS]),
-        "One parameter at a time is changed, all else stays. Changes of the last epoch's "
-        "accuracy in points, paired by seed.",
+        "One parameter is changed at a time. Changes of the last epoch's accuracy in points, "
+        "paired by seed.",
         "",
     ]
     found = changes(archives)
@@ -118,9 +116,9 @@ def _by_parameter(family: str, listed: list[Change]) -> Sheet:
         worst = change.worst
         rows.append(
             [
-                Entry(bracketed(change.mean, *interval(values))),
-                Entry(f"{signed(change.by_setting[worst])} ({where(worst)})"),
-                Entry(str(len(values))),
+                Field(bracketed(change.mean, *interval(values))),
+                Field(f"{signed(change.by_setting[worst])} ({where(worst)})"),
+                Field(str(len(values))),
             ]
         )
     head = ["change", "mean over settings", "worst setting", "settings"]
@@ -136,7 +134,7 @@ def _by_setting(family: str, listed: list[Change]) -> Sheet:
         worst = min(known, key=lambda change: change.by_setting[column])
         mean = statistics.fmean(change.by_setting[column] for change in known)
         rows.append(
-            [Entry(signed(mean)), Entry(f"{signed(worst.by_setting[column])} ({worst.name})")]
+            [Field(signed(mean)), Field(f"{signed(worst.by_setting[column])} ({worst.name})")]
         )
     head = ["setting", "mean over changes", "worst change"]
     names = [f"{column.data}, {column.label}" for column in columns]

@@ -1,4 +1,4 @@
-"""How the runs were done, read off their specs."""
+"""The section on how the runs were done, from their specs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from results_data import (
 from lossforge.benchmark.records import Record
 from lossforge.report.formats import markdown
 from lossforge.report.results import OF_THE_LOSS, noise_label
-from lossforge.report.sheets import Entry, Sheet
+from lossforge.report.tables import Field, Sheet
 
 HEAD = [
     "grid",
@@ -33,29 +33,29 @@ SHOWN = ("epochs", "batch_size", "optimizer", "lr", "schedule", "clip")
 
 
 def method(archives: Mapping[str, Archive]) -> list[str]:
-    """The section."""
+    """Write the section."""
     records = [record for archive in archives.values() for record in archive.records]
     hours = sum(archive.core_hours for archive in archives.values())
     noises = listed([noise_label(noise) for noise in HELD_OUT_NOISE])
     held = f"all of {listed(HELD_OUT_DATA)}, and {noises} everywhere"
     points = [
-        "For one seed every loss sees the same initial weights, the same noisy labels and the "
-        "same batches, so runs are compared in pairs. Everything but the loss is equal, save the "
-        "decay that some losses were published with; the tables say where.",
-        "Accuracy is on the true labels of the test set, after the last epoch, and after the "
-        "epoch that is best on noisy validation labels: training samples kept aside with their "
-        "noise. No test label was used to choose an epoch.",
-        "Baselines run with the parameters published for CIFAR-10 up to 10 classes, "
-        "and for CIFAR-100 where there are more: the nearest number of classes. They were found "
-        "by their authors on other data. BEF and BQF run with the defaults of this package.",
+        "For each seed, all losses have the same initial weights, noisy labels and batches, so "
+        "runs are compared in pairs. Only the loss differs, and the decay that some losses were "
+        "published with; the tables say where.",
+        "Accuracy is measured on the true labels of the test set, after the last epoch and after "
+        "the epoch that is best on noisy validation labels: training samples that are held out "
+        "with their noise. No test label was used to choose an epoch.",
+        "Baselines use the parameters published for CIFAR-10 up to 10 classes and for CIFAR-100 "
+        "above: the nearest number of classes. Their authors found them on other data. BEF and "
+        "BQF use the defaults of this package.",
         "No parameter was tuned for a setting: 0 trials for every loss. But the defaults of BEF "
-        f"and BQF were searched on settings without the mark {MARK}, which favours them there. No "
-        f"search saw a setting with it ({held}): trust these first.",
-        *_told(records),
+        f"and BQF were searched on settings without the mark {MARK}, which favours them there. "
+        f"Settings with the mark ({held}) were kept out of every search: trust these first.",
+        *_depend_on_noise(records),
         *_ours(records),
-        "What is not given there follows the number of classes. Runs of up to 150 classes were "
-        "made when the text of the default still had mu=0.1, and got their present text and id "
-        "afterwards; the loss is the same.",
+        "Parameters not given there follow from the number of classes. Runs of up to 150 classes "
+        "were made when the text of the default still had mu=0.1, and got their present text and "
+        "id afterwards; the loss is the same.",
         f"Made on {_circumstances(records)}; {len(records):,} runs, {hours:.1f} core-hours in all.",
     ]
     lines = ["## How it was done", "", *(f"- {point}" for point in points), ""]
@@ -63,23 +63,23 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
     return lines
 
 
-def _told(records: Sequence[Record]) -> list[str]:
-    """Losses whose parameters depend on the noise, which here is known."""
+def _depend_on_noise(records: Sequence[Record]) -> list[str]:
+    """Name the losses whose parameters depend on the noise."""
     expressions: dict[tuple[str, str], set[str]] = {}
     for record in records:
         key = record.spec["data"], record.spec["loss"]
         expressions.setdefault(key, set()).add(record.spec["expression"])
-    told = dict.fromkeys(loss for (_, loss), found in expressions.items() if len(found) > 1)
-    if not told:
+    depend = dict.fromkeys(loss for (_, loss), found in expressions.items() if len(found) > 1)
+    if not depend:
         return []
     return [
-        f"The published parameters of {listed(list(told))} depend on the kind or the rate of the "
-        "noise (below). They are told what it is here; who uses them must know or guess it."
+        f"The published parameters of {listed(list(depend))} depend on the type or the rate of the "
+        "noise (below), which is given here; users must know or estimate it."
     ]
 
 
 def _ours(records: Sequence[Record]) -> list[str]:
-    """What BEF and BQF were."""
+    """Write the parameters of BEF and BQF."""
     points = []
     for loss in OURS:
         runs = [record for record in records if record.spec["loss"] == loss]
@@ -125,8 +125,8 @@ def _sheet(archives: Mapping[str, Archive]) -> Sheet:
                 ", ".join(map(str, sorted({run.spec["seed"] for run in runs}))),
                 f"{len(runs):,}",
             ]
-            rows.append([Entry(text) for text in texts])
-    return Sheet("What was run", HEAD, names, rows)
+            rows.append([Field(text) for text in texts])
+    return Sheet("Runs", HEAD, names, rows)
 
 
 def _with_options(name: str, options: Mapping[str, Any], subset: int | None = None) -> str:
@@ -141,28 +141,28 @@ def _training(training: Mapping[str, Any]) -> str:
 
 
 def _commands(archives: Mapping[str, Archive]) -> list[str]:
-    lines = ["These commands do all runs again; a killed one goes on where it was:", "", "```"]
+    lines = ["These commands repeat all runs; a killed one resumes:", "", "```"]
     for archive in archives.values():
         lines.append(f"{archive.command} --store runs/results/{archive.name}")
     return [
         *lines,
-        "make results        # all of them, and compares with what is committed here",
+        "make results        # all of them, and compare with the committed runs",
         "make docs-results   # this page from results/*.jsonl.gz",
         "```",
         "",
         "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
         "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
-        "reads such a file. On the same CPU model and torch version `make results` demands the "
-        "same bits. Elsewhere it demands of every cell that the 95 % Welch interval of the "
-        "difference of the two means holds 0. Welch's takes the two sets of seeds as "
-        "independent; they share noise and initial weights, so the test is lenient, but of many "
-        "cells a few may still fall outside by chance.",
+        "reads such a file. On the same CPU model and torch version, `make results` requires the "
+        "same bits. Elsewhere it requires that for every cell the 95 % Welch interval of the "
+        "difference of the two means contains 0. Welch's test assumes that the two sets of seeds "
+        "are independent; they share noise and initial weights, so the test is lenient, but of "
+        "many cells a few may still fall outside by chance.",
         "",
     ]
 
 
 def _parameters(archives: Mapping[str, Archive]) -> list[str]:
-    """Every loss as it was run, folded away."""
+    """List the parameters of every loss, folded."""
     lines = ["<details><summary>Parameters of every loss</summary>", ""]
     for archive in archives.values():
         found: dict[tuple[str, str, str], dict[str, None]] = {}
@@ -178,9 +178,9 @@ def _parameters(archives: Mapping[str, Archive]) -> list[str]:
         whole = len({run.spec["noise"] for run in archive.records})
         rows = [
             [
-                Entry(f"`{expression}`"),
-                Entry(decay or "none"),
-                Entry("all" if len(noises) == whole else ", ".join(noises)),
+                Field(f"`{expression}`"),
+                Field(decay or "none"),
+                Field("all" if len(noises) == whole else ", ".join(noises)),
             ]
             for (_, expression, decay), noises in found.items()
         ]

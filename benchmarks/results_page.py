@@ -1,4 +1,4 @@
-"""docs/results.md and its figures, from the archives alone."""
+"""docs/results.md and its figures, from the archives only."""
 
 import io
 from collections.abc import Mapping
@@ -36,17 +36,17 @@ OPENING = [
     "",
     "Written by `make docs-results` from `results/*.jsonl.gz`; every number and every verdict "
     "below is computed from these runs. They are small: data sets and networks that one core "
-    "trains in seconds to a minute. They say how losses compare under this protocol, and nothing "
-    "of how they would at the scale of the paper.",
+    "trains in seconds to a minute. They show how losses compare under this protocol, and nothing "
+    "about the scale of the paper.",
     "",
 ]
 
 
 def make_page(folder: Path) -> dict[str, bytes]:
-    """All files of the page by their path below docs/.
+    """Make all files of the page, by their path below docs/.
 
     Args:
-        folder: Where the archives lie.
+        folder: The folder of the archives.
     """
     text, figures = make_text(folder)
     files = {f"{IMAGES}/{name}": svg(draw()) for name, draw in figures.items()}
@@ -54,7 +54,7 @@ def make_page(folder: Path) -> dict[str, bytes]:
 
 
 def make_text(folder: Path) -> tuple[str, Figures]:
-    """The page, and its figures still to be drawn."""
+    """Write the page, and return the functions that draw its figures."""
     archives = read_archives(folder)
     if not archives:
         raise FileNotFoundError(f"there is no archive in {folder}; `results.py pack` makes them")
@@ -65,7 +65,7 @@ def make_text(folder: Path) -> tuple[str, Figures]:
 
 
 def write_page(folder: Path, docs: Path) -> list[Path]:
-    """Write the page and its figures, and remove figures that it no longer has."""
+    """Write the page and its figures, and remove figures it no longer uses."""
     files = make_page(folder)
     for old in (docs / IMAGES).glob(PATTERN):
         if f"{IMAGES}/{old.name}" not in files:
@@ -78,7 +78,7 @@ def write_page(folder: Path, docs: Path) -> list[Path]:
 
 
 def svg(figure: Any) -> bytes:
-    """A figure as a file that neither the day nor the version of matplotlib is written in."""
+    """Write a figure as SVG without date and matplotlib version."""
     stream = io.BytesIO()
     with style():
         figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
@@ -113,7 +113,7 @@ def _missing(archives: Mapping[str, Archive]) -> list[str]:
     return [
         "## Not run",
         "",
-        "Sections are left out for want of runs, which these commands make:",
+        "Some sections are missing because their runs are; these commands make them:",
         "",
         *commands,
         "",

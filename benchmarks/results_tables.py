@@ -21,31 +21,30 @@ from results_data import (
 )
 
 from lossforge.benchmark.records import paper_results
-from lossforge.report.bars import ranks
+from lossforge.report.figures import ranks
 from lossforge.report.formats import markdown
 from lossforge.report.results import Results
-from lossforge.report.sheets import Entry, Sheet, accuracy_sheet
 from lossforge.report.statistics import Ranking, rank_losses
-from lossforge.report.tables import tables
+from lossforge.report.tables import Field, Sheet, accuracy_sheet, accuracy_tables
 
 DIGITS = 1
 
 
-def accuracy_tables(results: Results, paper: Mapping[str, Any] | None = None) -> list[str]:
-    """Last and selected epoch, each where there is one."""
+def accuracy_lines(results: Results, paper: Mapping[str, Any] | None = None) -> list[str]:
+    """Write tables of the last and of the selected epoch, where there are any."""
     lines = []
     for measure in PAGE_MEASURES:
         shown = paper if measure == "last" else None
-        for table in tables(results, measure, shown, digits=DIGITS):
+        for table in accuracy_tables(results, measure, shown, digits=DIGITS):
             if table.k == "top1" and any(cell.n for row in table.cells for cell in row):
                 sheet = accuracy_sheet(table)
-                # the notes are on the runs, and the same below both tables
+                # the notes concern the runs and would be the same below both tables
                 lines += [markdown(sheet if measure == "last" else replace(sheet, notes=())), ""]
     return lines
 
 
 def difference_sheet(results: Results) -> Sheet | None:
-    """BEF and BQF against the best of the others: settings in rows."""
+    """Compare BEF and BQF with the best of the others: settings in rows."""
     found = {
         (loss, measure): {d.column: d for d in to_best_other(results, loss, measure)}
         for measure in PAGE_MEASURES
@@ -61,15 +60,15 @@ def difference_sheet(results: Results) -> Sheet | None:
         for differences in found.values():
             one = differences.get(column)
             text = bracketed(one.mean, one.low, one.high) if one else "–"
-            row.append(Entry(text, aside=f"against {one.other}" if one else ""))
+            row.append(Field(text, aside=f"against {one.other}" if one else ""))
         rows.append(row)
     pairs = sorted({one.n for differences in found.values() for one in differences.values()})
     count = str(pairs[0]) if len(pairs) == 1 else f"{pairs[0]} to {pairs[-1]}"
     notes = [
         f"Mean difference in points and its 95 % t interval over {count} paired seeds"
-        f"{' (one pair has no interval)' if pairs[0] < 2 else ''}. The best "
-        f"other loss is the best by mean of all but {listed(OURS)}, chosen after the fact, which "
-        "favours it."
+        f"{' (a single pair has no interval)' if pairs[0] < 2 else ''}. The best "
+        f"other loss has the highest mean of all but {listed(OURS)}; it is chosen after the fact, "
+        "which favours it."
     ]
     head = ["setting", *(f"{loss}, {WORDS[measure]}" for loss, measure in found)]
     names = [column.label for column in results.columns]
@@ -79,17 +78,17 @@ def difference_sheet(results: Results) -> Sheet | None:
 
 
 def data_section(archive: Archive, note: str = "") -> list[str]:
-    """Everything on one data set."""
+    """Write the section of one data set."""
     results = results_of(archive.records)
     lines = [f"## {archive.name}: {archive.header['title']}", "", *([note, ""] if note else [])]
     lines += provisional(archive)
-    lines += accuracy_tables(results)
+    lines += accuracy_lines(results)
     sheet = difference_sheet(results)
     return [*lines, *([markdown(sheet), ""] if sheet else [])]
 
 
 def cifar_section(archive: Archive) -> list[str]:
-    """CIFAR-10 cut down, with the paper's numbers beside."""
+    """Write the section of CIFAR-10 at reduced scale, beside the paper's numbers."""
     results = results_of(archive.records)
     sources = [found for name in ("cifar10", "idn-human") if (found := paper_results(name))]
     paper = {"rows": [row for found in sources for row in found["rows"]]}
@@ -98,21 +97,21 @@ def cifar_section(archive: Archive) -> list[str]:
         "## CIFAR-10 at reduced scale",
         "",
         f"{archive.header['title']}; {training['epochs']} epochs, {len(results.losses)} losses, "
-        f"{len(results.seeds)} seeds. **This is not the protocol of the paper.** In brackets "
-        "stand the paper's own numbers at full scale (50,000 images at full size, a network four "
-        "times as wide, 120 epochs), for orientation: the scales differ, so neither the numbers "
-        "nor the order of the losses should be expected to agree. These settings do not count in "
-        "the mean ranks, for only some of the losses were run.",
+        f"{len(results.seeds)} seeds. **This is not the protocol of the paper.** The paper's own "
+        "numbers at full scale (50,000 images at full size, a network four times as wide, 120 "
+        "epochs) are in brackets, for orientation: the scales differ, so neither the numbers nor "
+        "the order of the losses should be expected to agree. These settings do not count in the "
+        "mean ranks, because only some of the losses were run.",
         "",
         *provisional(archive),
-        *accuracy_tables(results, paper),
+        *accuracy_lines(results, paper),
     ]
     sheet = difference_sheet(results)
     return [*lines, *([markdown(sheet), ""] if sheet else [])]
 
 
 def rank_section(results: Results) -> tuple[list[str], Figures]:
-    """Mean ranks, and figures of those of the last epoch by file name."""
+    """Write the section of mean ranks, with figures for the last epoch by file name."""
     found: dict[tuple[str, str], Ranking] = {}
     for measure in PAGE_MEASURES:
         for name, part in subsets(results).items():
@@ -127,8 +126,8 @@ def rank_section(results: Results) -> tuple[list[str], Figures]:
     for ranking in found.values():
         best = sorted(ranking.ranks.values())[:2][-1]
         columns.append([_rank(ranking.ranks.get(loss), best) for loss in losses])
-        columns[-1].append(Entry(f"{ranking.critical:.1f}"))
-        columns[-1].append(Entry("–" if ranking.p is None else f"{ranking.p:.1g}"))
+        columns[-1].append(Field(f"{ranking.critical:.1f}"))
+        columns[-1].append(Field("–" if ranking.p is None else f"{ranking.p:.1g}"))
     names = [*losses, "critical difference (Nemenyi)", "p (Friedman)"]
     rows = list(zip(*columns, strict=True))
     head = ["loss", *(f"{name} ({r.settings}), {WORDS[m]}" for (m, name), r in found.items())]
@@ -144,29 +143,29 @@ def rank_section(results: Results) -> tuple[list[str], Figures]:
         lines += [f"![Mean ranks, {part} settings, last epoch](images/{name})", ""]
     return [
         *lines,
-        "Losses whose bars do not overlap differ at 5 % by Nemenyi's test.",
+        "Losses whose bars do not overlap differ significantly (Nemenyi's test, 5 %).",
         "",
     ], figures
 
 
-def _rank(rank: float | None, best: float) -> Entry:
-    return Entry("–") if rank is None else Entry(f"{rank:.1f}", bold=rank <= best, value=rank)
+def _rank(rank: float | None, best: float) -> Field:
+    return Field("–") if rank is None else Field(f"{rank:.1f}", bold=rank <= best, value=rank)
 
 
 def _rank_notes(found: Mapping[tuple[str, str], Ranking]) -> list[str]:
     left = {loss for ranking in found.values() for loss in ranking.left_out}
     return [
-        "In brackets the number of settings. Mean ranks closer than the critical difference do "
-        "not differ at 5 %. Both tests take settings as independent, which settings of one data "
-        "set are not quite.",
+        "The number of settings is in brackets. Differences in mean rank below the critical "
+        "difference are not significant (5 %). Both tests assume independent settings, which "
+        "settings of one data set are not quite.",
         *([f"A dash: a setting is missing ({', '.join(sorted(left))})."] if left else []),
     ]
 
 
 def mark_note() -> str:
-    """What the mark means, once for the page."""
+    """Explain the mark, once for the page."""
     return (
         f"{MARK}: held out of every search for the defaults of BEF and BQF. Bold: the two best of "
-        "a column. ± is the standard deviation over seeds. A count in brackets says how many "
-        "seeds there are, where some are missing."
+        "a column. ± is the standard deviation over seeds. A count in brackets is the number of "
+        "seeds, where some are missing."
     )

@@ -1,4 +1,4 @@
-"""What a search on noisy labels adds to each loss, from results/tuned.jsonl."""
+"""The section on tuned losses, from results/tuned.jsonl."""
 
 import json
 import statistics
@@ -7,17 +7,17 @@ from typing import Any
 
 from results_data import OURS, bracketed
 
+from lossforge.benchmark.statistics import interval
 from lossforge.report.formats import markdown
 from lossforge.report.results import noise_label
-from lossforge.report.sheets import Entry, Sheet
-from lossforge.report.statistics import interval
+from lossforge.report.tables import Field, Sheet
 
 FILE = "tuned.jsonl"
 FIELDS = ("data", "noise", "loss", "trials", "expression", "default", "tuned")
 
 
 def read_tuned(path: Path) -> list[dict[str, Any]]:
-    """One dictionary for every loss and setting; nothing if the file is not there."""
+    """Read one dictionary per loss and setting; nothing if the file does not exist."""
     if not path.exists():
         return []
     rows = []
@@ -31,7 +31,7 @@ def read_tuned(path: Path) -> list[dict[str, Any]]:
 
 
 def tuned_section(path: Path) -> list[str]:
-    """The section, or nothing."""
+    """Write the section; nothing without data."""
     rows = read_tuned(path)
     if not rows:
         return []
@@ -46,7 +46,7 @@ def tuned_section(path: Path) -> list[str]:
         bold = [mean is not None and len(best) > 1 and mean >= best[-1] for mean in means]
         columns.append([_cell(row, marked) for row, marked in zip(found, bold, strict=True)])
     gains = [[row for row in rows if row["loss"] == loss] for loss in losses]
-    columns.append([Entry(_gain(found)) for found in gains])
+    columns.append([Field(_gain(found)) for found in gains])
     trials = sorted({row["trials"] for row in rows})
     budget = str(trials[0]) if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
     names = [f"{loss} → {loss}+" if loss in OURS else loss for loss in losses]
@@ -59,19 +59,19 @@ def tuned_section(path: Path) -> list[str]:
     return [
         "## Tuned",
         "",
-        f"Every loss had the same budget, {budget} trials in a setting, scored on held-out noisy "
-        "labels alone; the test set was read once, at the end, on seeds that the search had not "
-        "used. BEF+ and BQF+ are BEF and BQF so tuned.",
+        f"Every loss had the same budget, {budget} trials per setting, scored on held-out noisy "
+        "labels only; the test set was used once, at the end, on seeds that the search had not "
+        "used. BEF+ and BQF+ are the tuned BEF and BQF.",
         "",
         markdown(Sheet(title, head, names, list(zip(*columns, strict=True)), notes)),
         "",
     ]
 
 
-def _cell(row: dict[str, Any] | None, bold: bool) -> Entry:
+def _cell(row: dict[str, Any] | None, bold: bool) -> Field:
     if row is None:
-        return Entry("–")
-    return Entry(
+        return Field("–")
+    return Field(
         f"{statistics.fmean(row['default']):.1f} → {statistics.fmean(row['tuned']):.1f}", bold=bold
     )
 

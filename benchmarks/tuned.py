@@ -1,7 +1,7 @@
-"""Every loss of the tables tuned with the same budget; writes results/tuned.jsonl.
+"""Tune every loss of the tables with the same budget; write results/tuned.jsonl.
 
-Each loss gets 20 trials of `lossforge tune` on noisy labels alone and five pairs of final runs, on
-digits under three kinds of noise. What is in the file is not done again.
+Each loss gets 20 trials of `lossforge tune` on noisy labels only and five pairs of final runs, on
+digits under three types of noise. Losses that are in the file are not tuned again.
 """
 
 import argparse
@@ -20,7 +20,7 @@ SETTINGS = {"epochs": 25}  # half of the demo's, for 48 searches
 
 
 def main() -> None:
-    """Tune what is not yet tuned."""
+    """Tune the losses that are not in the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--file", type=Path, default=ROOT / "results" / "tuned.jsonl")
     parser.add_argument("--store", type=Path, default=ROOT / "runs" / "tuned")

@@ -1,4 +1,4 @@
-"""The pictures of the site: of each loss, made when it is built, and of the results, kept."""
+"""The pictures of the site: one per loss, drawn at build time, and one of committed results."""
 
 import inspect
 import io
@@ -22,16 +22,16 @@ RUNS = DOCS.parent / "results" / "banking77.jsonl.gz"
 SHOWN = {"CE": "cross entropy", "GCE": "GCE", "BEF": "BEF()"}
 CLASSES = 10
 POINTS = 400
-GREY = "#858b93"  # reads on white and on black
+GREY = "#858b93"  # legible on white and on black
 INKS = ("axes.edgecolor", "axes.labelcolor", "axes.titlecolor", "text.color")
 LOOK = STYLE | dict.fromkeys((*INKS, "xtick.color", "ytick.color"), GREY)
 LOOK |= {"grid.color": GREY + "40", "axes.titlesize": 9, "axes.titleweight": "normal"}
 
 
 def of_probability(loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
-    """p, the loss, and minus its derivative in the label's logit, when the other classes are alike.
+    """Return p, the loss, and minus its derivative in the label's logit, for equal other classes.
 
-    The logits are those whose mean is 0, for losses that a common shift of logits changes.
+    The logits have mean 0, because some losses change under a common shift of logits.
     """
     p = torch.linspace(0.002, 0.998, POINTS, dtype=torch.float64)
     rest = ((1 - p) / (CLASSES - 1))[:, None].expand(-1, CLASSES - 1)
@@ -44,7 +44,7 @@ def of_probability(loss: Loss) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def example(name: str) -> Loss | None:
-    """A loss of the catalogue with its defaults; None if one prediction does not determine it."""
+    """Make a catalogue loss with its defaults; None if one prediction does not determine it."""
     if name == "GJS":
         return None  # it compares two views of a sample
     parameters = ENTRIES[name].parameters().items()
@@ -53,7 +53,7 @@ def example(name: str) -> Loss | None:
 
 
 def draw_loss(loss: Loss) -> Figure:
-    """Value and push of a loss against p, beside the push of cross entropy."""
+    """Draw value and push of a loss against p, beside the push of cross entropy."""
     p, values, push = of_probability(loss)
     figure = Figure(figsize=(1.75 * SIZE[0], 0.72 * SIZE[1]))
     margins = {"left": 0.07, "right": 0.98, "bottom": 0.24, "top": 0.88, "wspace": 0.17}
@@ -70,7 +70,7 @@ def draw_loss(loss: Loss) -> Figure:
 
 
 def draw_home() -> Figure:
-    """Accuracy of three losses under label noise, from the committed runs on Banking77."""
+    """Draw the accuracy of three losses under label noise, from the runs on Banking77."""
     found: dict[tuple[str, str], list[float]] = {}
     for record in read_records(RUNS):
         found.setdefault((record.spec["loss"], record.spec["noise"]), []).append(record.last())
@@ -92,7 +92,7 @@ def draw_home() -> Figure:
 
 
 def svg(draw: Callable[[], Figure]) -> bytes:
-    """A figure without background, the same bytes every time."""
+    """Write a figure without background; equal figures give equal bytes."""
     stream = io.BytesIO()
     with mpl.rc_context(LOOK):
         nothing = {"Date": None, "Creator": None}
@@ -101,12 +101,12 @@ def svg(draw: Callable[[], Figure]) -> bytes:
 
 
 def file_name(name: str) -> str:
-    """The file of a loss's picture: letters of its name, and + in words."""
+    """Name the file of a loss's picture, with + in words."""
     return f"{name.lower().replace('+', '_plus_')}.svg"
 
 
 def write_losses(folder: Path) -> None:
-    """A picture of every loss in the catalogue that has one."""
+    """Draw every loss of the catalogue that has a picture."""
     folder.mkdir(exist_ok=True)
     for name in ENTRIES:
         loss = example(name)

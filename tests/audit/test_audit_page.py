@@ -12,7 +12,7 @@ import torch
 from audit_fixtures import finding
 
 from lossforge.noise import flips, symmetric
-from lossforge.report.audit import audit_page
+from lossforge.report.page import audit_page
 from lossforge.theory import read_noise
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))

@@ -5,16 +5,14 @@ import statistics
 
 import numpy as np
 import pytest
+import torch
 from record_fixtures import EPOCHS, NOISES, grid, record, write
 
+from lossforge import noise
 from lossforge.benchmark.records import read_records
-from lossforge.report import style
-from lossforge.report.ablation import ablation, balance
-from lossforge.report.bars import cost, ranks
-from lossforge.report.curves import curves
-from lossforge.report.embedding import embed, scatter
-from lossforge.report.figures import figure_groups
-from lossforge.report.group import Group, Panel, distinct, stem
+from lossforge.report import style, transition_heatmaps
+from lossforge.report.figures import ablation, cost, curves, embed, ranks, scatter
+from lossforge.report.panels import Group, Panel, distinct_names, figure_groups, file_stem
 from lossforge.report.results import Results
 from lossforge.report.statistics import Ranking, rank_losses
 
@@ -64,23 +62,6 @@ def test_a_name_has_its_colour_in_every_figure():
 def test_no_line_is_refused():
     with pytest.raises(ValueError, match="at least one"):
         curves({}, title="", ylabel="")
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("BEF(lam=0.9, mu=0.1)", ("BEF", 0.9, 0.1)),
-        ("BQF(alpha=12, tau=1, lam=1, mu=0, br_beta=-8)", ("BQF", 1.0, 0.0)),
-        ("BEF(lam=1e-1, mu=.9)", ("BEF", 0.1, 0.9)),
-        ("BEF()", None),
-        ("BEF(tau=1)", None),
-        ("BEF(lam=0.9, br_beta=-1)", ("BEF", 0.9, 0.1)),
-        ("GCE(q=0.7)", None),
-        ("0.5*BEF(lam=0.9, mu=0.1) + CE", None),
-    ],
-)
-def test_the_balance_is_read_from_the_expression(text, found):
-    assert balance(text, 150) == found
 
 
 def test_the_ablation_is_in_the_order_of_the_share():
@@ -180,7 +161,7 @@ def test_of_few_losses_the_settings_are_the_lines():
     assert len(found.panels[0].draw(False).axes[0].lines) == 3
 
 
-def test_a_run_that_broke_off_is_not_drawn():
+def test_a_failed_run_is_not_drawn():
     records = grid(("CE",), ("clean",), (0, 1))
     records[0] = dataclasses.replace(records[0], metrics=records[0].metrics[:3], failed="nan")
     (axis,) = groups_of(records)["accuracy"].panels[0].draw(True).axes
@@ -225,7 +206,7 @@ def test_a_run_that_diverged_makes_room_for_the_next_seed_and_is_noted(tmp_path)
     assert [(run.spec["loss"], run.spec["seed"]) for run in group.runs] == [("CE", 2)]
     missing = "features must be finite, got NaN or infinity"
     assert group.notes == [
-        "Not drawn: CE, symmetric 0.4, seed 0 broke off: the loss is nan in epoch 3",
+        "Not drawn: CE, symmetric 0.4, seed 0 failed: the loss is nan in epoch 3",
         f"Not drawn: CE, symmetric 0.4, seed 1: {missing}",
         *(f"Not drawn: GCE, symmetric 0.4, seed {seed}: {missing}" for seed in (0, 1, 2)),
     ]
@@ -247,9 +228,9 @@ def test_labels_that_make_one_name_have_files_of_their_own():
         return [Panel(name, name, lambda legend: None) for name in names]
 
     labels = ("BEF(alpha=8)", "BEF(alpha=-8)", f"{'x' * 300}1", f"{'x' * 300}2")
-    made = [Group("a", "", "", panels(*(stem("a", label) for label in labels)), [])]
+    made = [Group("a", "", "", panels(*(file_stem("a", label) for label in labels)), [])]
     made += [Group("b", "", "", panels("b", "b", "b-2"), [])]
-    first, second = ([panel.name for panel in group.panels] for group in distinct(made))
+    first, second = ([panel.name for panel in group.panels] for group in distinct_names(made))
     assert first[:2] == ["a-bef-alpha-8", "a-bef-alpha-8-2"]
     assert len(set(first)) == 4
     assert max(map(len, first)) < 200
@@ -281,3 +262,33 @@ def test_a_figure_in_a_page_has_its_own_ids_and_the_pages_colours():
     assert style.INK not in text
     assert "var(--muted)" in text
     assert "DejaVu" not in text
+
+
+def test_every_cell_of_note_is_written(tmp_path):
+    figure = transition_heatmaps({"a": noise.pair(4, 0.3), "b": noise.symmetric(4, 0.0)})
+    first, second = figure.axes[:2]
+    written = sorted((*text.get_position(), text.get_text()) for text in first.texts)
+    assert written == sorted(
+        [(i, i, "70") for i in range(4)] + [((i + 1) % 4, i, "30") for i in range(4)]
+    )
+    assert [text.get_text() for text in second.texts] == ["100"] * 4
+    assert first.get_title() == "a"
+    for kind in ("png", "svg"):
+        figure.savefig(tmp_path / f"figure.{kind}")
+        assert (tmp_path / f"figure.{kind}").stat().st_size > 1000
+
+
+def test_a_hundred_classes_are_drawn_without_text():
+    figure = transition_heatmaps({"many": noise.symmetric(100, 0.5)})
+    assert not figure.axes[0].texts
+    assert figure.axes[0].images[0].get_array().shape == (100, 100)
+
+
+def test_class_names_are_on_the_axes():
+    figure = transition_heatmaps({"two": torch.eye(2)}, ["cat", "dog"])
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["cat", "dog"]
+
+
+def test_nothing_to_draw():
+    with pytest.raises(ValueError, match="at least one"):
+        transition_heatmaps({})

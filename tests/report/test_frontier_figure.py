@@ -5,7 +5,8 @@ import math
 import pytest
 
 pytest.importorskip("matplotlib")
-from lossforge.report.frontier import check_picture, frontiers, write_picture
+from lossforge.report.frontier import frontiers
+from lossforge.report.style import check_picture, write_picture
 
 PEAKS = [0.25, 0.5, 0.75, 1.0]
 RATES = {

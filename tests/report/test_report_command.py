@@ -152,7 +152,9 @@ def test_packed_runs_are_reported_beside_their_file(store, tmp_path):
     page = tmp_path / "digits-report" / "index.html"
     assert str(page) in result.stderr
     text = page.read_text()
-    assert "Accuracy while training" in text
-    assert "Learning the noise" not in text  # a file knows its end alone, which is no curve
+    assert "Accuracy during training" in text
+    assert (
+        "Fitting wrong labels" not in text
+    )  # an archive keeps the last value only, which is no curve
     assert run(path, "--out", tmp_path / "elsewhere").exit_code == 0
     assert (tmp_path / "elsewhere" / "index.html").exists()

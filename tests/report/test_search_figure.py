@@ -1,19 +1,21 @@
 """The picture of a search."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from lossforge.report.search import Point, search_figure
+from lossforge.report.search import search_figure
 
 RANGES = {"q": (0.0, 1.0, False), "a": (0.1, 10.0, True)}
 
 
-def point(score, kind="search", q=0.5):
-    return Point({"q": q, "a": 1.0}, score, kind)
+def trial(score, origin="search", q=0.5):
+    return SimpleNamespace(coordinates={"q": q, "a": 1.0}, score=score, origin=origin)
 
 
 def test_history_and_slices_show_every_trial():
-    points = [point(70.0, "default"), point(None), point(65.0), point(72.0, "design", q=0.2)]
-    figure = search_figure(points, RANGES, title="GCE")
+    trials = [trial(70.0, "default"), trial(None), trial(65.0), trial(72.0, "design", q=0.2)]
+    figure = search_figure(trials, RANGES, title="GCE")
     history, first, second = figure.axes
     assert history.get_title(loc="left") == "GCE"
     best = history.lines[0]
@@ -27,4 +29,4 @@ def test_history_and_slices_show_every_trial():
 
 def test_without_a_score_there_is_nothing_to_draw():
     with pytest.raises(ValueError, match="at least one with a score"):
-        search_figure([point(None)], RANGES, title="GCE")
+        search_figure([trial(None)], RANGES, title="GCE")

@@ -11,7 +11,7 @@ from test_tables import flat
 
 from lossforge.report import statistics
 from lossforge.report.results import Results
-from lossforge.report.sheets import best_sheet, difference_sheet, rank_sheet
+from lossforge.report.tables import best_sheet, difference_sheet, rank_sheet
 
 
 def made(table: dict[str, list[list[float]]]) -> Results:

@@ -11,8 +11,14 @@ from record_fixtures import EPOCHS, grid, record
 
 from lossforge.report import formats
 from lossforge.report.results import Results
-from lossforge.report.sheets import Entry, Sheet, accuracy_sheet
-from lossforge.report.tables import Cell, tables, two_best
+from lossforge.report.tables import (
+    Cell,
+    Field,
+    Sheet,
+    accuracy_sheet,
+    accuracy_tables,
+    two_best,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 PAPER = {
@@ -34,7 +40,7 @@ def flat(*values: float) -> list[dict]:
 
 
 def sheet_of(records, **options):
-    (table,) = tables(Results(records), **options)
+    (table,) = accuracy_tables(Results(records), **options)
     return accuracy_sheet(table)
 
 
@@ -49,12 +55,12 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_golden(name):
-    (table,) = tables(Results(grid()[:-1]), "last", PAPER)
+    (table,) = accuracy_tables(Results(grid()[:-1]), "last", PAPER)
     assert WRITERS[name](table) + "\n" == (GOLDEN / name).read_text(encoding="utf-8")
 
 
 def test_rows_and_columns_are_in_the_order_of_the_records():
-    (table,) = tables(Results(grid(("GCE", "BEF", "CE"), ("symmetric:0.4", "clean"))))
+    (table,) = accuracy_tables(Results(grid(("GCE", "BEF", "CE"), ("symmetric:0.4", "clean"))))
     assert list(table.losses) == ["GCE", "BEF", "CE"]
     assert [column.label for column in table.columns] == ["symmetric 0.4", "clean"]
 
@@ -62,7 +68,7 @@ def test_rows_and_columns_are_in_the_order_of_the_records():
 def test_the_table_does_not_depend_on_the_order_of_seeds():
     records = grid()
     shuffled = records[12:] + records[:12]
-    assert tables(Results(records)) == tables(Results(shuffled))
+    assert accuracy_tables(Results(records)) == accuracy_tables(Results(shuffled))
 
 
 @pytest.mark.parametrize(
@@ -120,14 +126,14 @@ def test_the_measure_chooses_the_epoch():
     assert texts == ["29.00", "24.50", "13.00"]
     assert sheet_of(grid(), measure="selected").rows[0][0].text == "– (0/3)"
     with pytest.raises(ValueError, match="measure must be one of last, mean10, selected"):
-        tables(Results(records), "best")
+        accuracy_tables(Results(records), "best")
 
 
 def test_several_tests_are_columns_and_top_5_is_a_table():
     records = grid(
         ("CE", "BEF"), ("given",), (0,), tests=("webvision", "ilsvrc12"), classes=50, final=70
     )
-    first, second = tables(Results(records))
+    first, second = accuracy_tables(Results(records))
     assert [c.label for c in first.columns] == ["given, webvision", "given, ilsvrc12"]
     assert (first.k, second.k) == ("top1", "top5")
     assert first.cells[0][0].mean - first.cells[0][1].mean == pytest.approx(1)
@@ -137,17 +143,17 @@ def test_several_tests_are_columns_and_top_5_is_a_table():
 
 def test_data_sets_have_tables_of_their_own():
     records = grid(seeds=(0,)) + grid(("CE",), ("clean",), (0,), data="banking77", classes=77)
-    assert [(t.data, t.k) for t in tables(Results(records))] == [
+    assert [(t.data, t.k) for t in accuracy_tables(Results(records))] == [
         ("digits", "top1"),
         ("banking77", "top1"),
         ("banking77", "top5"),
     ]
-    assert list(tables(Results(records))[1].losses) == ["CE"]
+    assert list(accuracy_tables(Results(records))[1].losses) == ["CE"]
 
 
 def test_runs_of_other_settings_are_never_pooled():
     records = grid(("CE",), ("clean",), (0,)) + grid(("CE",), ("clean",), (0,), subset=500)
-    (table,) = tables(Results(records))
+    (table,) = accuracy_tables(Results(records))
     assert [c.label for c in table.columns] == ["clean, subset None", "clean, subset 500"]
     assert [cell.n for cell in table.cells[0]] == [1, 1]
 
@@ -169,12 +175,12 @@ def test_what_differs_between_losses_is_noted():
     assert note.startswith("JAL-CE: trained with l1_decay 5e-05, weight_decay 0")
 
 
-def test_a_run_that_broke_off_is_missing_and_noted():
+def test_a_failed_run_is_missing_and_noted():
     records = grid(("CE", "GCE"), seeds=(0, 1))
     records[0] = dataclasses.replace(records[0], metrics=[], failed="the loss is nan in epoch 1")
     sheet = sheet_of(records)
     assert sheet.rows[0][0].text.endswith("(1/2)")
-    assert "CE, clean, seed 0 broke off: the loss is nan in epoch 1" in sheet.notes
+    assert "CE, clean, seed 0 failed: the loss is nan in epoch 1" in sheet.notes
 
 
 def test_nothing_to_report():
@@ -191,7 +197,7 @@ def test_the_terminal_is_never_too_narrow_for_a_table():
 
 
 def test_latex_escapes_what_is_special():
-    sheet = Sheet("50% & more", ["loss", "a_b"], ["A{x}"], [[Entry("1", bold=True)]])
+    sheet = Sheet("50% & more", ["loss", "a_b"], ["A{x}"], [[Field("1", bold=True)]])
     text = formats.latex(sheet)
     assert r"50\% \& more" in text
     assert r"loss & a\_b \\" in text
@@ -199,7 +205,7 @@ def test_latex_escapes_what_is_special():
 
 
 def test_csv_is_read_back():
-    (table,) = tables(Results(grid()), "last", PAPER)
+    (table,) = accuracy_tables(Results(grid()), "last", PAPER)
     rows = list(csv.DictReader(io.StringIO(formats.table_csv([table]))))
     assert len(rows) == 12
     cell = table.cells[0][1]

@@ -57,7 +57,7 @@ class Audit:
     suspects: tuple[Suspect, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, which `json.dumps` takes and `lossforge.report.audit` shows."""
+        """Plain values, which `json.dumps` takes and `lossforge.report.page.audit_page` shows."""
         subject, noise = self.subject, self.noise
         classes = subject.dataset.classes
         counts = subject.given.bincount(minlength=len(classes)).tolist()

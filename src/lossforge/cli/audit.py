@@ -20,7 +20,7 @@ from ..audit import CANDIDATES, Audit, Progress, read_subject
 from ..audit import audit as examine
 from ..audit.auditor import EPOCHS, FOLDS, REPEATS
 from ..audit.pictures import SIZE
-from ..report.audit import SHOWN, audit_page
+from ..report.page import SHOWN, audit_page
 from .arguments import AsJson
 from .certify import WIDTH, labelled
 from .options import DataDir, one_line_errors

@@ -13,7 +13,8 @@ from torch import Tensor
 from .. import theory
 from ..catalog import parse
 from ..errors import check_integer
-from ..report.frontier import check_picture, frontiers, write_picture
+from ..report.frontier import frontiers
+from ..report.style import check_picture, write_picture
 from ..theory import CLAIMS, Claim, Frontier
 from .arguments import AsJson, read_matrix, waiting
 from .options import one_line_errors

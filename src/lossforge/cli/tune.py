@@ -16,8 +16,8 @@ from rich.progress import Progress as Bars
 from ..benchmark import choose
 from ..benchmark.prepare import prepare_data
 from ..data.registry import find
-from ..report.frontier import check_picture, write_picture
-from ..report.search import Point, search_figure
+from ..report.search import search_figure
+from ..report.style import check_picture, write_picture
 from ..tuning import Comparison, Progress, Tuned
 from ..tuning import tune as search
 from ..tuning.plan import ESTIMATE
@@ -129,8 +129,7 @@ def _admitted(
 
 def draw(found: Tuned, path: Path, title: str) -> None:
     """Write a picture of a search."""
-    points = [Point(trial.coordinates, trial.score, trial.origin) for trial in found.trials]
-    write_picture(search_figure(points, found.ranges, title=title), path)
+    write_picture(search_figure(found.trials, found.ranges, title=title), path)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""Tables, statistics and figures from records; never trains."""
+"""Tables, statistics and figures of finished runs; nothing is trained."""
 
-from .heatmaps import transition_heatmaps
+from .figures import transition_heatmaps
 from .results import Results
 from .write import Report, make_report, write_report
 

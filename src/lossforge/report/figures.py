@@ -1,162 +1,272 @@
-"""Every figure that some results allow."""
+"""The figures of a report, each drawn from plain numbers."""
 
-from functools import partial
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-import torch
+from torch import Tensor
 
-from ..benchmark.records import Measure, Record
-from .ablation import ablation, balance
-from .bars import cost, ranks
-from .embedding import embed, scatter
-from .group import Group, Panel, distinct, full_label, setting_label, stem
-from .heatmaps import transition_heatmaps
-from .progress import curve_group
-from .results import Results
-from .statistics import rank_losses
-from .style import style
+from ..errors import extra
+from .statistics import Ranking
+from .style import COLOURS, INK, MUTED, look, new_figure, style
 
-BALANCES = 3  # of the two terms, from which on their figure says something
+Balance = tuple[float, float]
+Seeds = Sequence[Sequence[float | None]]
+MOST_POINTS = 2000  # of an embedding: more take minutes and show no more
 
 
-def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
-    """All groups of figures that the results have the numbers for."""
-    band = "Mean over seeds; the band is one standard deviation."
-    found = [
-        curve_group(results, "accuracy", "Accuracy while training", f"Top-1 test accuracy. {band}"),
-        curve_group(
-            results,
-            "noise_fit",
-            "Learning the noise",
-            "Share of the mislabelled training samples that the network predicts as their wrong "
-            f"label: lower is better. {band}",
-        ),
-        curve_group(
-            results,
-            "noise_recovered",
-            "Seeing through the noise",
-            "Share of the mislabelled training samples that the network predicts as their true "
-            f"class: higher is better. {band}",
-        ),
-        _ablation(results, measure),
-        _ranks(results, measure),
-        _heatmaps(results),
-        _embeddings(results),
-        _costs(results),
-    ]
-    return distinct([group for group in found if group.panels or group.notes])
+def curves(
+    lines: Mapping[str, Seeds],
+    *,
+    title: str,
+    ylabel: str,
+    names: Sequence[str] | None = None,
+    legend: bool = True,
+) -> Any:
+    """Draw values over the epochs: per name a mean over seeds and a band of one deviation.
 
+    Args:
+        lines: Values after every epoch, for every seed, by name.
+        title: Title of the panel.
+        ylabel: Label of the values.
+        names: All names of the report in order, so that each keeps its colour everywhere.
+        legend: Whether to list the names below.
 
-def _ablation(results: Results, measure: Measure) -> Group:
-    panels, runs = [], []
-    for column in results.columns:
-        families: dict[str, dict[tuple[float, float], list[float]]] = {}
-        for loss in results.losses:
-            cell = list(results.runs(loss, column).values())
-            found = balance(cell[0].spec["expression"], cell[0].classes) if cell else None
-            values = list(results.values(loss, column, measure).values())
-            if found and values:
-                families.setdefault(found[0], {}).setdefault(found[1:], []).extend(values)
-                runs += cell
-        families = {name: points for name, points in families.items() if len(points) >= BALANCES}
-        if families:
-            label = full_label(results, column)
-            draw = partial(lambda a, b, legend: ablation(a, title=b, legend=True), families, label)
-            panels.append(Panel(stem("ablation", label), f"Balance of the terms: {label}", draw))
-    caption = "Accuracy against the balance lam : mu of the two terms; bars: standard deviation."
-    return Group("ablation", "Balance of the two terms", caption, panels, runs if panels else [])
-
-
-def _ranks(results: Results, measure: Measure) -> Group:
-    ranking = rank_losses(results, measure)
-    caption = (
-        "Mean ranks of the losses over the settings. Two losses whose bars do not overlap differ "
-        "at 5 % by Nemenyi's test."
-    )
-    panels = []
-    if ranking:
-        panels = [Panel("ranks", "Mean ranks of the losses", lambda legend: ranks(ranking))]
-    return Group("ranks", "Ranks", caption, panels, results.records)
-
-
-def _heatmaps(results: Results) -> Group:
-    panels, runs = [], []
-    for column in {column.key: column for column in results.columns}.values():
-        cells = [run for loss in results.losses for run in results.runs(loss, column).values()]
-        run = next((run for run in cells if run.transition and run.noise_rate), None)
-        if run:
-            label = setting_label(results, column)
-            draw = partial(_draw_heatmap, run.transition, label)
-            panels.append(Panel(stem("transition", label), f"Transition matrix: {label}", draw))
-            runs.append(run)
-    caption = "How true classes (rows) were given labels (columns) in the training data of a run."
-    return Group("transition", "The noise itself", caption, panels, runs)
-
-
-def _draw_heatmap(counts: Any, label: str, legend: bool) -> Any:
-    matrix = torch.tensor(counts, dtype=torch.float64)
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    if not lines:
+        raise ValueError("lines must hold at least one name, got none")
     with style():
-        return transition_heatmaps({label: matrix / matrix.sum(1, keepdim=True).clamp(min=1)})
+        rows = math.ceil(len(lines) / 4) if legend else 0
+        figure, axis = new_figure(height=1 + 0.07 * rows)
+        for name, seeds in lines.items():
+            _draw_curve(axis, name, seeds, names or list(lines))
+        axis.set_title(title)
+        axis.set_xlabel("epoch")
+        axis.set_ylabel(ylabel)
+        axis.margins(x=0.01)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        if legend:
+            figure.legend(loc="outside lower center", ncols=4, handlelength=1.6, columnspacing=1.2)
+    return figure
 
 
-def _embeddings(results: Results) -> Group:
-    panels, runs, notes = [], [], []
-    for column in {column.key: column for column in results.columns}.values():
-        for loss in results.losses:
-            label = f"{loss}, {setting_label(results, column)}"
-            run, points, refused = _first_embedding(results.runs(loss, column))
-            notes += [f"Not drawn: {label}, {reason}" for reason in refused]
-            if run:
-                draw = partial(_draw_embedding, points, label)
-                panels.append(Panel(stem("tsne", label), f"t-SNE of features: {label}", draw))
-                runs.append(run)
-    caption = (
-        "t-SNE of the features of test samples, coloured by their true class; one seed. "
-        "Distances between clusters mean little in such pictures."
+def _draw_curve(axis: Any, name: str, seeds: Seeds, names: Sequence[str]) -> None:
+    looks, place = look(name, names), list(names).index(name)
+    epochs, means, low, high = [], [], [], []
+    for epoch, values in enumerate(zip(*seeds, strict=False), start=1):
+        known = [value for value in values if value is not None]
+        if known:
+            spread = statistics.stdev(known) if len(known) > 1 else 0.0
+            epochs.append(epoch)
+            means.append(statistics.fmean(known))
+            low.append(means[-1] - spread)
+            high.append(means[-1] + spread)
+    marker = "o" if len(epochs) == 1 else None
+    (line,) = axis.plot(epochs, means, linewidth=1.5, marker=marker, label=name, **looks)
+    line.set_gid(f"series-{place}")  # lets the page highlight one
+    if any(above > below for above, below in zip(high, low, strict=True)):
+        band = axis.fill_between(epochs, low, high, color=looks["color"], alpha=0.16, linewidth=0)
+        band.set_gid(f"band-{place}")
+
+
+def ablation(
+    families: Mapping[str, Mapping[Balance, Sequence[float]]], *, title: str, legend: bool = True
+) -> Any:
+    """Draw accuracy against the share of target separation, one line per family.
+
+    Args:
+        families: For every family, accuracies in % over seeds by (lam, mu).
+        title: Title of the panel.
+        legend: Whether to list the families below.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    with style():
+        figure, axis = new_figure(height=1.07 if legend else 1)
+        places: dict[float, str] = {}
+        for colour, (name, points) in zip(COLOURS, families.items(), strict=False):
+            ordered = sorted((lam / (lam + mu), (lam, mu)) for lam, mu in points if lam + mu > 0)
+            shares = [share for share, _ in ordered]
+            values = [points[key] for _, key in ordered]
+            spreads = [statistics.stdev(v) if len(v) > 1 else 0.0 for v in values]
+            means = [statistics.fmean(v) for v in values]
+            looks = {"color": colour, "marker": "o", "markersize": 4, "linewidth": 1.5}
+            axis.errorbar(shares, means, spreads, label=name, capsize=2.5, **looks)
+            places |= {share: f"{lam:g} : {mu:g}" for share, (lam, mu) in ordered}
+        crowded = any(after - before < 0.18 for before, after in pairwise(sorted(places)))
+        axis.set_xticks(list(places), list(places.values()), rotation=45 if crowded else 0)
+        axis.set_title(title)
+        axis.set_xlabel("lam : mu (target separation : binary reduction)")
+        axis.set_ylabel("accuracy (%)")
+        if legend:
+            figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def ranks(ranking: Ranking) -> Any:
+    """Draw mean ranks with bars of half the critical difference to either side.
+
+    Losses whose bars do not overlap differ significantly (Nemenyi, 5 %).
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    with style():
+        figure, axis = new_figure(height=0.35 + 0.09 * len(ranking.ranks))
+        names, means = list(ranking.ranks), list(ranking.ranks.values())
+        looks = {"color": COLOURS[0], "ecolor": MUTED, "elinewidth": 1.2, "capsize": 3}
+        axis.errorbar(means, names, xerr=ranking.critical / 2, fmt="o", markersize=5, **looks)
+        _plain(axis, f"Mean rank over {ranking.settings} settings", "mean rank, 1 is best")
+        axis.margins(y=0.08)
+    return figure
+
+
+def cost(seconds: Mapping[str, Sequence[float]], *, title: str) -> Any:
+    """Draw the median time per epoch of every loss.
+
+    Args:
+        seconds: Times of epochs, by loss.
+        title: Title of the panel.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    with style():
+        figure, axis = new_figure(height=0.35 + 0.09 * len(seconds))
+        names = list(seconds)
+        medians = [statistics.median(seconds[name]) for name in names]
+        bars = axis.barh(names, medians, color=COLOURS[0], height=0.6)
+        axis.bar_label(bars, [f"{value:.3g}" for value in medians], padding=3, color=INK)
+        _plain(axis, title, "seconds per epoch, median")
+        axis.margins(x=0.12)
+    return figure
+
+
+def _plain(axis: Any, title: str, xlabel: str) -> None:
+    axis.set_title(title)
+    axis.set_xlabel(xlabel)
+    axis.invert_yaxis()
+    axis.grid(visible=False, axis="y")
+    axis.spines["left"].set_visible(False)
+
+
+def transition_heatmaps(
+    matrices: Mapping[str, Tensor], classes: Sequence[str] | None = None
+) -> Any:
+    """Draw transition matrices side by side: rows are true labels, columns given labels.
+
+    Args:
+        matrices: The matrices by caption.
+        classes: Class names for the axes; class numbers by default.
+
+    Returns:
+        A `matplotlib.figure.Figure`; save it with its `savefig`.
+    """
+    if not matrices:
+        raise ValueError("matrices must hold at least one matrix, got none")
+    figure = extra("matplotlib.figure", "bench").Figure(
+        figsize=(3.6 * len(matrices) + 0.6, 4.2), layout="constrained"
     )
-    return Group("tsne", "Learnt features", caption, panels, runs, notes=notes)
+    axes = figure.subplots(1, len(matrices), squeeze=False)[0]
+    for axis, (caption, T) in zip(axes, matrices.items(), strict=True):
+        image = axis.imshow(T.numpy(force=True), cmap="Blues", vmin=0, vmax=1)
+        axis.grid(visible=False)
+        axis.set_title(caption, fontsize=11)
+        axis.set_xlabel("given label")
+        _name_classes(axis, len(T), classes)
+        if len(T) <= 20:
+            _write_percentages(axis, T)
+    axes[0].set_ylabel("true label")
+    figure.colorbar(image, ax=axes, fraction=0.046, pad=0.02, label="share of the true class")
+    return figure
 
 
-def _first_embedding(cell: dict[int, Record]) -> tuple[Record | None, Any, list[str]]:
-    """The first run by seed whose features can be drawn, their places, and why not those before."""
-    refused = []
-    for seed, run in sorted(cell.items()):
-        path = run.folder / "features.npz" if run.folder else None
-        kept = path is not None and path.exists()
-        if run.failed:  # features that were asked for are missing, or mean nothing
-            asked = kept or run.spec.get("keep_features")
-            refused += [f"seed {seed} broke off: {run.failed}"] if asked else []
-        elif path is not None and kept:
-            try:
-                return run, embed(path), refused
-            except ValueError as error:
-                refused.append(f"seed {seed}: {error}")
-    return None, None, refused
+def _name_classes(axis: Any, num_classes: int, classes: Sequence[str] | None) -> None:
+    if num_classes > 20:
+        return  # matplotlib chooses the ticks
+    names = classes or [str(label) for label in range(num_classes)]
+    axis.set_xticks(range(num_classes), names, rotation=90 if classes else 0, fontsize=8)
+    axis.set_yticks(range(num_classes), names, fontsize=8)
 
 
-def _draw_embedding(points: tuple[Any, Any], label: str, legend: bool) -> Any:
-    return scatter(*points, title=label)
+def _write_percentages(axis: Any, T: Tensor) -> None:
+    for i, row in enumerate(T.tolist()):
+        for j, share in enumerate(row):
+            if share >= 0.005:
+                colour = "white" if share > 0.5 else "black"
+                text = f"{100 * share:.0f}"
+                axis.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
 
 
-def _costs(results: Results) -> Group:
-    panels = []
-    for data in results.data:
-        seconds: dict[str, list[float]] = {}
-        for column in results.columns:
-            for loss in results.losses if column.data == data else ():
-                for run in results.runs(loss, column).values():
-                    seconds.setdefault(loss, []).extend(_epoch_seconds(run))
-        seconds = {loss: seconds[loss] for loss in results.losses if seconds.get(loss)}
-        if seconds:
-            draw = partial(lambda a, b, legend: cost(a, title=b), seconds, data)
-            panels.append(Panel(stem("cost", data), f"Time per epoch on {data}", draw))
-    caption = (
-        "Time of an epoch, evaluation included, as it was in these runs: runs that shared a "
-        "machine slow each other down."
+def embed(path: Path, most: int = MOST_POINTS) -> tuple[Any, Any]:
+    """Embed stored features in the plane by t-SNE; the same file gives the same positions.
+
+    Args:
+        path: A file `features.npz` with the arrays `features` and `labels`.
+        most: The most samples to use, spread evenly over the file.
+
+    Returns:
+        Positions of shape (N, 2), and the N labels.
+
+    Raises:
+        ValueError: If the features are not finite or all equal, as after divergence.
+    """
+    numpy = extra("numpy", "bench")
+    with numpy.load(path) as arrays:
+        features, labels = arrays["features"], arrays["labels"]
+    chosen = numpy.unique(numpy.linspace(0, len(features) - 1, min(most, len(features)), dtype=int))
+    features = _scaled(features[chosen].reshape(len(chosen), -1))
+    method = extra("sklearn.manifold", "bench").TSNE(
+        init="pca" if features.shape[1] >= 2 else "random",
+        perplexity=min(30.0, max(1.0, (len(chosen) - 1) / 3)),
+        random_state=0,
     )
-    return Group("cost", "Cost", caption, panels, results.records)
+    # one thread: sums are the same everywhere, and cores are not oversubscribed
+    with extra("threadpoolctl", "bench").threadpool_limits(1):
+        return method.fit_transform(features), labels[chosen]
 
 
-def _epoch_seconds(run: Record) -> list[float]:
-    times = run.about.get("epoch_seconds") or []
-    return list(times) if isinstance(times, list) else [float(times)]
+def _scaled(features: Any) -> Any:
+    """Scale features to within 1 of the first; t-SNE depends on relative distances only."""
+    numpy = extra("numpy", "bench")
+    features = features.astype("float64")  # squares of huge float32 stay finite
+    if not numpy.isfinite(features).all():
+        raise ValueError("features must be finite, got NaN or infinity")
+    features = features - features[0]
+    largest = numpy.abs(features).max()
+    if largest == 0:  # t-SNE would divide by zero and crash the process
+        raise ValueError("features must differ between samples, got the same for all")
+    return (features / largest).astype("float32")
+
+
+def scatter(positions: Any, labels: Any, *, title: str) -> Any:
+    """Draw points coloured by class.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    with style():
+        figure, axis = new_figure(height=1.2)
+        colours = [COLOURS[int(label) % len(COLOURS)] for label in labels]
+        # thousands of points take less space as pixels than as shapes
+        axis.scatter(
+            positions[:, 0],
+            positions[:, 1],
+            s=7,
+            c=colours,
+            alpha=0.8,
+            linewidths=0,
+            rasterized=len(labels) > 300,
+        )
+        axis.set_title(title)
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.set_aspect("equal", adjustable="datalim")
+        axis.spines[:].set_visible(False)
+    return figure

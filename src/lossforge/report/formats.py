@@ -1,16 +1,17 @@
-"""Sheets as text: for a terminal, Markdown and LaTeX; tables as CSV."""
+"""Sheets as text for a terminal, Markdown and LaTeX, and tables as CSV."""
 
 import csv
 import io
+import sys
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from .sheets import Entry, Sheet
-from .tables import Table
+from ..errors import extra
+from .tables import AccuracyTable, Field, Sheet
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
 FORMATS = ("terminal", "markdown", "latex", "csv")
-GAP = "  "
+GAP = 2  # between columns in a terminal
 LATEX = {
     **{letter: f"\\{letter}" for letter in "&%_#${}"},
     "±": r"$\pm$",
@@ -22,50 +23,70 @@ LATEX = {
 
 
 def terminal(sheet: Sheet, width: int | None = None) -> str:
-    """Aligned columns.
+    """Write aligned columns.
 
     Args:
-        sheet: What to write.
-        width: Columns of the terminal, if there is one: the best are then bold, and a table that
-            is too wide is broken into parts. Elsewhere a star marks them.
+        sheet: The table.
+        width: Width of the terminal, if the output is one: the best fields are then bold, and a
+            table that is too wide is split. Elsewhere a star marks the best.
     """
-    texts = [[_plain(entry, "" if width else "*") for entry in row] for row in sheet.rows]
-    first = max(map(len, [sheet.head[0], *sheet.names]))
+    texts = [
+        [_terminal_field(field, bold=width is not None) for field in row] for row in sheet.rows
+    ]
+    names = max(map(len, [sheet.head[0], *sheet.names]))
     sizes = [
-        max(map(len, [head, *column]))
+        max(len(head), *(field.cell_len for field in column))
         for head, column in zip(sheet.head[1:], zip(*texts, strict=True), strict=True)
     ]
-    parts = []
-    for block in _blocks(sizes, (width or 10**6) - first):
-        heads = [sheet.head[1 + j].rjust(sizes[j]) for j in block]
-        lines = [GAP.join([sheet.head[0].ljust(first), *heads])]
-        lines.append("-" * len(lines[0]))
-        for name, row, entries in zip(sheet.names, texts, sheet.rows, strict=True):
-            fields = [
-                _shine(row[j].rjust(sizes[j]), entries[j]) if width else row[j].rjust(sizes[j])
-                for j in block
-            ]
-            lines.append(GAP.join([name.ljust(first), *fields]))
-        parts.append("\n".join(lines))
-    best = [f"{'bold' if width else '*'}: the two best"] if sheet.has_bold else []
-    notes = "\n".join([*best, *sheet.notes])
-    return "\n\n".join([sheet.title, *parts, *([notes] if notes else [])])
+    parts = [
+        _aligned(
+            [sheet.head[0], *(sheet.head[1 + j] for j in block)],
+            [
+                [name, *(row[j] for j in block)]
+                for name, row in zip(sheet.names, texts, strict=True)
+            ],
+        )
+        for block in _blocks(sizes, sys.maxsize if width is None else width - names)
+    ]
+    notes = list(sheet.notes)
+    if sheet.has_bold:
+        notes.insert(0, "*: the two best" if width is None else "bold: the two best")
+    return "\n\n".join([sheet.title, *parts, *(["\n".join(notes)] if notes else [])])
 
 
-def _plain(entry: Entry, mark: str) -> str:
-    return entry.text + (mark if entry.bold else "") + (f" ({entry.aside})" if entry.aside else "")
+def _terminal_field(field: Field, bold: bool) -> Any:
+    text = extra("rich.text", "bench").Text()
+    text.append(field.text, "bold" if field.bold and bold else None)
+    text.append("*" if field.bold and not bold else "")
+    text.append(f" ({field.aside})" if field.aside else "")
+    return text
 
 
-def _shine(field: str, entry: Entry) -> str:
-    return field.replace(entry.text, f"\x1b[1m{entry.text}\x1b[0m") if entry.bold else field
+def _aligned(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Align columns below a rule, the first to the left and the others to the right."""
+    ruled = extra("rich.box", "bench").Box("    \n    \n----\n" + "    \n" * 5)
+    table = extra("rich.table", "bench").Table(
+        box=ruled, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style=""
+    )
+    for place, name in enumerate(head):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    stream = io.StringIO()
+    # wide enough for any table: tables are split before, and fields are never cut
+    console = extra("rich.console", "bench").Console(
+        file=stream, width=10**6, markup=False, highlight=False, color_system="standard"
+    )
+    console.print(table)
+    return stream.getvalue().rstrip("\n")
 
 
 def _blocks(sizes: Sequence[int], room: int) -> list[list[int]]:
-    """Columns in groups that fit beside the names, at least one in each."""
+    """Group columns that fit beside the names, at least one in each group."""
     blocks: list[list[int]] = []
     left = 0
     for j, size in enumerate(sizes):
-        needed = size + len(GAP)
+        needed = size + GAP
         if not blocks or needed > left:
             blocks.append([])
             left = room
@@ -75,7 +96,7 @@ def _blocks(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 
 def markdown(sheet: Sheet) -> str:
-    """A GitHub table."""
+    """Write a GitHub table."""
     lines = [
         f"**{sheet.title}**",
         "",
@@ -83,11 +104,10 @@ def markdown(sheet: Sheet) -> str:
         "|:--|" + "--:|" * (len(sheet.head) - 1),
     ]
     for name, row in zip(sheet.names, sheet.rows, strict=True):
-        texts = [
-            (f"**{entry.text}**" if entry.bold else entry.text)
-            + (f" ({entry.aside})" if entry.aside else "")
-            for entry in row
-        ]
+        texts = []
+        for field in row:
+            text = f"**{field.text}**" if field.bold else field.text
+            texts.append(f"{text} ({field.aside})" if field.aside else text)
         lines.append(f"| {' | '.join([name, *texts])} |")
     for note in sheet.notes:
         lines += ["", note]
@@ -95,7 +115,7 @@ def markdown(sheet: Sheet) -> str:
 
 
 def latex(sheet: Sheet) -> str:
-    """A table with the rules of the package booktabs."""
+    """Write a LaTeX table with the rules of the package booktabs."""
     best = ". The two best are bold." if sheet.has_bold else ""
     lines = [
         r"\begin{table}",
@@ -108,10 +128,10 @@ def latex(sheet: Sheet) -> str:
     ]
     for name, row in zip(sheet.names, sheet.rows, strict=True):
         texts = []
-        for entry in row:
-            text = _escape(entry.text)
-            aside = rf" {{\small ({_escape(entry.aside)})}}" if entry.aside else ""
-            texts.append((rf"\textbf{{{text}}}" if entry.bold else text) + aside)
+        for field in row:
+            text = _escape(field.text)
+            aside = rf" {{\small ({_escape(field.aside)})}}" if field.aside else ""
+            texts.append((rf"\textbf{{{text}}}" if field.bold else text) + aside)
         lines.append(rf"{' & '.join([_escape(name), *texts])} \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [rf"\par {{\small {_escape(note)}}}" for note in sheet.notes]
@@ -122,8 +142,8 @@ def _escape(text: str) -> str:
     return "".join(LATEX.get(letter, letter) for letter in text)
 
 
-def table_csv(tables: Sequence[Table]) -> str:
-    """One line for every number, with four digits after the point."""
+def table_csv(tables: Sequence[AccuracyTable]) -> str:
+    """Write one line per number, with four digits after the point."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     head = "data,setting,noise,test,k,measure,loss,mean,std,n,seeds,paper_mean,paper_std"

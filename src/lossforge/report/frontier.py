@@ -1,24 +1,22 @@
-"""How much noise each loss bears, from noise spread over all classes to noise at one of them."""
+"""The figure of the noise rates that losses tolerate, from symmetric noise to pair flips."""
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from .style import INK, MUTED, RULE, look, new_figure, style
 
-KINDS = (".png", ".svg")
-NOTHING = 1e-3  # a rate up to which bisection has found none
+NOTHING = 1e-3  # up to this rate, bisection has found none
 
 
 def frontiers(peaks: Sequence[float], rates: Mapping[str, Sequence[float]], *, title: str) -> Any:
     """Draw the largest noise rate that each loss tolerates, over the peak of the noise.
 
     Args:
-        peaks: Increasing shares of the wrong labels that the most frequent wrong class gets, from
+        peaks: Increasing shares of the most frequent wrong class among the wrong labels, from
             1 / (K - 1), symmetric noise, to 1, pair flips.
-        rates: For every loss, the rate at each of them.
-        title: What the panel is about.
+        rates: For every loss, the rate at each peak.
+        title: Title of the panel.
 
     Returns:
         A `matplotlib.figure.Figure`.
@@ -56,7 +54,7 @@ def frontiers(peaks: Sequence[float], rates: Mapping[str, Sequence[float]], *, t
 def _draw(
     axis: Any, peaks: Sequence[float], line: Sequence[float], name: str, looks: dict[str, Any]
 ) -> None:
-    """A line where something is proved, a dot where that is at one place only."""
+    """Draw a line where a rate is proved, and a dot where it is at one peak only."""
     above = [rate if rate > NOTHING else math.nan for rate in line]
     known = [place for place, rate in enumerate(above) if not math.isnan(rate)]
     if not known:
@@ -77,26 +75,10 @@ def _draw(
 
 
 def _unproved(rates: Mapping[str, Sequence[float]]) -> str:
-    """Which losses have nothing proved, everywhere or where no line is drawn."""
+    """Name the losses without a proof, everywhere or where no line is drawn."""
     names = [
         name if max(line) <= NOTHING else f"{name} elsewhere"
         for name, line in rates.items()
         if min(line) <= NOTHING
     ]
     return f"nothing is proved: {', '.join(names)}" if names else ""
-
-
-def check_picture(path: Path) -> None:
-    """Raise unless a picture can be written there by its name."""
-    if path.suffix.lower() not in KINDS:
-        raise ValueError(f"a picture must be a .png or .svg file, got {str(path)!r}")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for the picture")
-
-
-def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure as PNG or SVG, the same bytes for the same figure."""
-    check_picture(path)
-    drawn = path.suffix.lower() == ".svg"
-    with style():
-        figure.savefig(path, dpi=150, metadata={"Date": None} if drawn else None)

@@ -1,21 +1,30 @@
-"""The report as one page that needs nothing else: no network, no other file."""
+"""Self-contained pages, without network or other files: of a report and of an audit."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
 from ..benchmark.records import Grid, Measure, Record
 from ..errors import extra
-from .group import Group
+from .panels import Group
 from .results import Results
-from .sheets import Sheet
 from .style import COLOURS, DASHES, inline_svg
+from .tables import Sheet
 
 PROTOCOLS = {
     "reduced": "follow a reduced protocol (less data, a smaller network or a shorter schedule)",
     "own": "follow a protocol of their own",
+}
+SHOWN = 60  # suspects on the page of an audit; the table beside it has all
+MOST_CLASSES = 20  # of a transition matrix that is shown in full
+VERDICTS = {
+    "PROVED": "better",
+    "REFUTED": "worse",
+    "HOPELESS": "worse",
+    "UNDECIDED": "",
+    "UNCERTIFIED": "",
 }
 
 
@@ -24,11 +33,11 @@ class Section:
     """Tables under one heading.
 
     Args:
-        id: For links to it.
-        title: Its heading.
+        id: Target of links.
+        title: The heading.
         text: A sentence before the tables.
         sheets: The tables.
-        folded: Tables that are shown when asked for.
+        folded: Tables that are hidden until the reader opens them.
     """
 
     id: str
@@ -48,7 +57,7 @@ def page(
     measure: Measure = "last",
     source: str = "",
 ) -> str:
-    """Write the page.
+    """Write the page of a report.
 
     Args:
         results: The runs.
@@ -57,19 +66,11 @@ def page(
         command: The command that makes this report.
         grids: The grids that the runs belong to.
         measure: Which accuracy of a run the list of runs shows.
-        source: Where the paper's numbers come from, if there are any.
+        source: The source of the paper's numbers, if there are any.
     """
-    jinja = extra("jinja2", "bench")
-    environment = jinja.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja.StrictUndefined
-    )
-    environment.filters["fine"] = _fine
-    template = environment.from_string(
-        (resources.files(__package__) / "page.html.jinja").read_text(encoding="utf-8")
-    )
     titles = [grid.title or grid.name for grid in grids]
     markup = extra("markupsafe", "bench").Markup
-    text: str = template.render(
+    text: str = _template("page.html.jinja").render(
         title=titles[0] if len(titles) == 1 else f"Noisy labels on {', '.join(results.data)}",
         facts=_facts(results, grids),
         banner=_banner(results.records),
@@ -135,7 +136,7 @@ def _duration(seconds: float) -> str:
 
 
 def _banner(records: Sequence[Record]) -> str:
-    """What to say if not every run follows the paper's protocol."""
+    """Say how many runs do not follow the paper's protocol; nothing if all do."""
     parts = []
     for name, text in PROTOCOLS.items():
         count = sum(record.spec.get("protocol") == name for record in records)
@@ -149,7 +150,7 @@ def _banner(records: Sequence[Record]) -> str:
 
 
 def _environment(records: Sequence[Record]) -> list[tuple[str, list[str]]]:
-    """Everything the runs say of where they were made, each value once."""
+    """Collect versions, machines and commits of the runs, each value once."""
     found: dict[str, dict[str, None]] = {}
     for record in records:
         about = record.about
@@ -179,8 +180,60 @@ def _run(record: Record, measure: Measure) -> dict[str, Any]:
 
 
 def _fine(text: str) -> Any:
-    """A number with what follows it set smaller, and with true minus signs."""
+    """Set what follows a number smaller, and write true minus signs."""
     markupsafe = extra("markupsafe", "bench")
     first, _, rest = re.sub(r"-(?=[\d.])", "\u2212", text).partition(" ")
     tail = markupsafe.Markup(" <small>{}</small>").format(rest) if rest else ""
     return markupsafe.escape(first) + tail
+
+
+def audit_page(
+    found: Mapping[str, Any], *, command: str, pictures: Mapping[int, str] | None = None
+) -> str:
+    """Write the page of an audit.
+
+    Args:
+        found: The result of `lossforge.audit.Audit.to_json`.
+        command: The command that repeats the audit.
+        pictures: Thumbnails of suspects by index, as data URLs.
+    """
+    text: str = _template("audit.html.jinja").render(
+        found=found,
+        command=command,
+        facts=_audit_facts(found),
+        pictures=pictures or {},
+        suspects=found["suspects"][:SHOWN],
+        matrix=len(found["data"]["classes"]) <= MOST_CLASSES,
+        verdicts=VERDICTS,
+    )
+    return text
+
+
+def _audit_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    data, noise = found["data"], found["noise"]
+    what = "images" if data["kind"] == "images" else "rows"
+    return [
+        (what, f"{data['rows']:,}"),
+        ("classes", f"{len(data['classes']):,}"),
+        ("labels wrong", f"{100 * noise['rate']:.1f} %"),
+        ("95 % interval", f"{100 * noise['low']:.1f} to {100 * noise['high']:.1f} %"),
+        ("suspicious", f"{len(found['suspects']):,}"),
+        ("loss", found["recommended"]["name"]),
+    ]
+
+
+def _template(name: str) -> Any:
+    jinja = extra("jinja2", "bench")
+    environment = jinja.Environment(
+        loader=jinja.FunctionLoader(_source),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja.StrictUndefined,
+    )
+    environment.filters |= {"fine": _fine, "percent": lambda share: f"{100 * share:.1f} %"}
+    return environment.get_template(name)
+
+
+def _source(name: str) -> str:
+    return (resources.files(__package__) / name).read_text(encoding="utf-8")

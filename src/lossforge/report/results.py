@@ -1,4 +1,4 @@
-"""Records in order: which losses met which settings, with which seeds."""
+"""Finished runs grouped by loss, setting and seed."""
 
 import copy
 import json
@@ -9,22 +9,22 @@ from typing import Any
 
 from ..benchmark.records import K, Measure, Record
 
-# A loss may bring its own decay (as published), so these do not make another setting.
+# Some losses are published with their own decay, so these do not make another setting.
 OF_THE_LOSS = ("l1_decay", "weight_decay")
-MANY_CLASSES = 10  # up to here top-5 says little
+FEW_CLASSES = 10  # up to here top-5 accuracy says little
 
 
 @dataclass(frozen=True)
 class Column:
-    """A setting that losses are compared in, seen through one test set.
+    """A setting in which losses are compared, on one test set.
 
     Args:
-        key: Everything of the specs but the loss and the seed, as text.
+        key: The specs without loss and seed, as text.
         data: Name of the data set.
         noise: As in the spec, e.g. "symmetric:0.4".
         test: Name of the test set.
-        label: What tells it from the other columns of its data set.
-        setting: The same whatever the test: what tells its setting from the others.
+        label: Distinguishes it from the other columns of its data set.
+        setting: Distinguishes its setting from the others, whatever the test set.
     """
 
     key: str
@@ -36,9 +36,9 @@ class Column:
 
 
 class Results:
-    """A table of runs: losses in rows, settings in columns, seeds in each cell.
+    """Runs arranged as a table: losses in rows, settings in columns, seeds in each cell.
 
-    Rows and columns are in the order in which the records show them first.
+    Rows and columns are in the order of their first records.
 
     Args:
         records: Finished runs, in the order of their grid.
@@ -66,7 +66,7 @@ class Results:
     def narrow(
         self, *, losses: Sequence[str] | None = None, columns: Sequence[Column] | None = None
     ) -> "Results":
-        """The same runs, seen through some rows and columns alone."""
+        """Select rows and columns of the same runs."""
         part = copy.copy(self)
         part.losses = list(self.losses if losses is None else losses)
         part.columns = list(self.columns if columns is None else columns)
@@ -78,19 +78,18 @@ class Results:
         return list(dict.fromkeys(column.data for column in self.columns))
 
     def ks(self, data: str) -> list[K]:
-        """Which accuracies are worth a table: top-5 where there are many classes."""
+        """Return the accuracies that get a table: top-5 only if there are many classes."""
         classes = {record.classes for record in self.records if record.spec["data"] == data}
-        many = max(classes) > MANY_CLASSES
-        return ["top1", "top5"] if many else ["top1"]
+        return ["top1", "top5"] if max(classes) > FEW_CLASSES else ["top1"]
 
     def runs(self, loss: str, column: Column) -> dict[int, Record]:
-        """Records by seed."""
+        """Return the records of a cell by seed."""
         return self._cells.get((loss, column.key), {})
 
     def values(
         self, loss: str, column: Column, measure: Measure = "last", k: K = "top1"
     ) -> dict[int, float]:
-        """Accuracies in % by seed."""
+        """Return the accuracies of a cell in % by seed."""
         found = {
             seed: record.measure(measure, column.test, k)
             for seed, record in self.runs(loss, column).items()
@@ -99,7 +98,7 @@ class Results:
 
 
 def setting_key(record: Record) -> str:
-    """What must be equal for two losses to be compared, as text."""
+    """Return everything that must be equal for two losses to be compared, as text."""
     spec = {k: v for k, v in record.spec.items() if k not in ("loss", "expression", "seed")}
     training = spec.get("training", {})
     spec["training"] = {k: v for k, v in training.items() if k not in OF_THE_LOSS}
@@ -107,12 +106,12 @@ def setting_key(record: Record) -> str:
 
 
 def noise_label(text: str) -> str:
-    """The noise for people: "symmetric 0.4"."""
+    """Format a noise for people: "symmetric 0.4"."""
     return text.replace(":", " ")
 
 
 def _row_labels(records: list[Record]) -> list[str]:
-    """The loss's name; with its parameters if one setting has it with several of them."""
+    """Name the row of every record: the loss, or its text if a setting has several of them."""
     seen: dict[tuple[str, str], set[str]] = {}
     for record in records:
         key = record.spec["loss"], setting_key(record)
@@ -124,18 +123,15 @@ def _row_labels(records: list[Record]) -> list[str]:
     ]
 
 
-def _knows_tests(record: Record) -> bool:
-    return bool(record.tests)
-
-
 def _columns(records: list[Record]) -> list[Column]:
-    # the last one stays, and a run that broke off may know no test
-    first = {setting_key(record): record for record in sorted(records, key=_knows_tests)}
     keys = list(dict.fromkeys(setting_key(record) for record in records))
-    details = _details({key: first[key].spec for key in keys})
+    # runs with tests last, so that they win: a failed run may have none
+    ordered = sorted(records, key=lambda record: bool(record.tests))
+    examples = {setting_key(record): record for record in ordered}
+    details = _details({key: examples[key].spec for key in keys})
     columns = []
     for key in keys:
-        spec, tests = first[key].spec, first[key].tests or ["test"]
+        spec, tests = examples[key].spec, examples[key].tests or ["test"]
         for test in tests:
             setting = ", ".join([noise_label(spec["noise"]), *details[key]])
             label = f"{setting}, {test}" if len(tests) > 1 else setting
@@ -144,7 +140,7 @@ def _columns(records: list[Record]) -> list[Column]:
 
 
 def _details(specs: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
-    """What tells settings apart that have the same data and noise."""
+    """Return the fields that distinguish settings of the same data and noise."""
     flat = {key: {**spec, **spec.get("training", {})} for key, spec in specs.items()}
     counts = Counter((spec["data"], spec["noise"]) for spec in flat.values())
     found: dict[str, list[str]] = {}

@@ -1,9 +1,8 @@
-"""A search over the parameters of a loss: how it went, and where the good ones lie."""
+"""The figure of a search over the parameters of a loss."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import extra
 from .style import COLOURS, INK, MUTED, SIZE, style
@@ -11,37 +10,36 @@ from .style import COLOURS, INK, MUTED, SIZE, style
 COLUMNS = 3
 
 
-@dataclass(frozen=True)
-class Point:
-    """A trial as it is drawn.
+class DrawnTrial(Protocol):
+    """A trial: its coordinates in the search space, its score in %, and where it came from."""
 
-    Args:
-        coordinates: Where it lies in the search space.
-        score: In %; None if it has none.
-        kind: "default", "design" or "search".
-    """
+    @property
+    def coordinates(self) -> Mapping[str, float]: ...
 
-    coordinates: Mapping[str, float]
-    score: float | None
-    kind: str = "search"
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def origin(self) -> str:
+        """One of "default", "design" and "search"."""
 
 
 def search_figure(
-    points: Sequence[Point], ranges: Mapping[str, tuple[float, float, bool]], *, title: str
+    trials: Sequence[DrawnTrial], ranges: Mapping[str, tuple[float, float, bool]], *, title: str
 ) -> Any:
-    """Draw the scores in the order of the search, and over every coordinate.
+    """Draw the scores in the order of the search, and against every coordinate.
 
     Args:
-        points: The trials in their order.
+        trials: The trials in their order.
         ranges: Lower end, upper end and whether logarithmic, by coordinate.
-        title: What the figure is about.
+        title: Title of the figure.
 
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    scored = [(place, point) for place, point in enumerate(points) if point.score is not None]
+    scored = [(place, trial) for place, trial in enumerate(trials) if trial.score is not None]
     if not scored:
-        raise ValueError("points must hold at least one with a score, got none")
+        raise ValueError("trials must hold at least one with a score, got none")
     rows = math.ceil(len(ranges) / COLUMNS)
     columns = min(COLUMNS, len(ranges))
     with style():
@@ -49,7 +47,7 @@ def search_figure(
         figure = extra("matplotlib.figure", "bench").Figure(figsize=size, layout="constrained")
         heights = [0.95, *[0.72] * rows]
         grid = figure.add_gridspec(rows + 1, columns, height_ratios=heights)
-        _history(figure.add_subplot(grid[0, :]), points, scored, title)
+        _history(figure.add_subplot(grid[0, :]), trials, scored, title)
         figure.legend(loc="outside upper right", ncols=5)
         shared = None
         for place, (name, (low, high, log)) in enumerate(ranges.items()):
@@ -70,20 +68,20 @@ def search_figure(
 
 
 def _history(
-    axis: Any, points: Sequence[Point], scored: Sequence[tuple[int, Point]], title: str
+    axis: Any, trials: Sequence[DrawnTrial], scored: Sequence[tuple[int, DrawnTrial]], title: str
 ) -> None:
-    """Scores and the best so far, and ticks where a trial has no score."""
+    """Draw scores, the best so far, and ticks for trials without a score."""
     best, steps = -math.inf, []
-    for place, point in scored:
-        best = max(best, point.score or 0.0)
+    for place, trial in scored:
+        best = max(best, trial.score or 0.0)
         steps.append((place, best))
-    steps.append((len(points) - 1, best))
+    steps.append((len(trials) - 1, best))
     axis.step(
         *zip(*steps, strict=True), where="post", color=INK, linewidth=1.2, label="best so far"
     )
-    _dots(axis, [(place, point) for place, point in scored], labelled=True)
-    floor = min(point.score or 0.0 for _, point in scored)
-    without = [place for place, point in enumerate(points) if point.score is None]
+    _dots(axis, scored, labelled=True)
+    floor = min(trial.score or 0.0 for _, trial in scored)
+    without = [place for place, trial in enumerate(trials) if trial.score is None]
     if without:
         base = [floor - 0.06 * (best - floor or 1)] * len(without)
         axis.plot(
@@ -93,22 +91,22 @@ def _history(
     axis.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _slice(axis: Any, name: str, scored: Sequence[tuple[int, Point]]) -> None:
-    _dots(axis, [(point.coordinates[name], point) for _, point in scored])
-    top = max((point for _, point in scored), key=lambda point: point.score or 0.0)
+def _slice(axis: Any, name: str, scored: Sequence[tuple[int, DrawnTrial]]) -> None:
+    _dots(axis, [(trial.coordinates[name], trial) for _, trial in scored])
+    top = max((trial for _, trial in scored), key=lambda trial: trial.score or 0.0)
     axis.axvline(top.coordinates[name], color=INK, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     axis.set_xlabel(name)
 
 
-def _dots(axis: Any, placed: Sequence[tuple[float, Point]], *, labelled: bool = False) -> None:
+def _dots(axis: Any, placed: Sequence[tuple[float, DrawnTrial]], *, labelled: bool = False) -> None:
     looks = {
         "search": {"color": COLOURS[0], "s": 14, "alpha": 0.75},
         "design": {"color": COLOURS[2], "s": 42, "marker": "^"},
         "default": {"color": COLOURS[1], "s": 38, "marker": "D"},
     }
     names = {"search": "trial", "design": "theory's proposal", "default": "published parameters"}
-    for kind, look in looks.items():
-        found = [(x, point.score) for x, point in placed if point.kind == kind]
+    for origin, look in looks.items():
+        found = [(x, trial.score) for x, trial in placed if trial.origin == origin]
         if found:
-            label = names[kind] if labelled else None
+            label = names[origin] if labelled else None
             axis.scatter(*zip(*found, strict=True), linewidths=0, zorder=3, label=label, **look)

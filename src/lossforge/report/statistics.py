@@ -1,4 +1,4 @@
-"""Is a difference more than luck: paired intervals over seeds, ranks over settings."""
+"""Paired differences of losses over seeds, and ranks of losses over settings."""
 
 import math
 import statistics
@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..benchmark.records import Measure
+from ..benchmark.statistics import CONFIDENCE, interval, paired_differences
 from ..errors import extra
 from .results import Column, Results
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A loss minus another one in one setting, over the seeds that both have.
+    """A loss minus another in one setting, over the seeds that both have.
 
     Args:
         loss: The loss.
-        other: What it is compared with.
+        other: The loss it is compared with.
         column: The setting.
-        n: How many pairs there are.
+        n: Number of pairs.
         mean: Mean difference, in points of %.
         low: Lower end of the 95 % t interval; None for fewer than two pairs.
         high: Its upper end.
@@ -36,7 +35,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Whether the interval lies above 0, below it, or holds it."""
+        """Whether the interval lies above 0, below it, or contains it."""
         if self.low is None or self.high is None:
             return "unknown"
         return "better" if self.low > 0 else "worse" if self.high < 0 else "level"
@@ -48,11 +47,11 @@ class Ranking:
 
     Args:
         ranks: Mean rank of every loss, 1 is best, best first.
-        settings: Over how many settings.
-        left_out: Losses that lack a setting, and are not ranked.
-        statistic: Friedman's chi-squared; None where all ranks are tied.
+        settings: Number of settings.
+        left_out: Losses that are not ranked because they lack a setting.
+        statistic: Friedman's chi-squared; None if all ranks are tied.
         p: Its p-value.
-        critical: Mean ranks further apart than this differ at 5 % (Nemenyi).
+        critical: Smaller differences in mean rank are not significant (Nemenyi, 5 %).
     """
 
     ranks: dict[str, float]
@@ -87,13 +86,13 @@ def differences_to_best(
 ) -> list[Difference]:
     """Compare every loss with the best other one of the same setting.
 
-    The best is chosen by its mean among the losses with the most seeds. It is chosen after the
-    fact, which is hard on the loss that is compared with it.
+    The best has the highest mean among the losses with the most seeds. It is chosen after the
+    fact, which puts the loss compared with it at a disadvantage.
 
     Args:
         results: The runs.
         measure: Which accuracy of a run to compare.
-        losses: The losses to compare with the best other; all if None.
+        losses: The losses to compare with the best other loss; all if None.
     """
     found = []
     for column in results.columns:
@@ -112,29 +111,19 @@ def _difference(
     results: Results, loss: str, other: str, column: Column, measure: Measure
 ) -> Difference | None:
     ours, theirs = (results.values(name, column, measure) for name in (loss, other))
-    pairs = [ours[seed] - theirs[seed] for seed in ours if seed in theirs]
+    pairs = paired_differences(ours, theirs)
     if not pairs:
         return None
     low, high = interval(pairs)
     return Difference(loss, other, column, len(pairs), statistics.fmean(pairs), low, high)
 
 
-def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """The 95 % t interval of a mean; none for fewer than two values."""
-    n = len(values)
-    if n < 2:
-        return None, None
-    student = extra("scipy.stats", "bench").t
-    half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * statistics.stdev(values) / n**0.5
-    return statistics.fmean(values) - half, statistics.fmean(values) + half
-
-
 def rank_losses(results: Results, measure: Measure = "last") -> Ranking | None:
-    """Friedman's test and Nemenyi's critical difference over all settings.
+    """Rank the losses over all settings, with Friedman's test and Nemenyi's critical difference.
 
     Returns:
-        The ranking of the losses that have every setting, or None for fewer than three of them or
-        fewer than two settings.
+        The ranking of the losses that have every setting; None if there are fewer than three such
+        losses or fewer than two settings.
     """
     means: dict[str, list[float]] = {}
     for loss in results.losses:
@@ -161,7 +150,7 @@ def rank_losses(results: Results, measure: Measure = "last") -> Ranking | None:
 
 
 def critical_difference(losses: int, settings: int) -> float:
-    """Nemenyi's critical difference of mean ranks at 5 %."""
+    """Return Nemenyi's critical difference of mean ranks at 5 %."""
     studentized = extra("scipy.stats", "bench").studentized_range
     q = float(studentized.ppf(CONFIDENCE, losses, math.inf)) / math.sqrt(2)
     return q * math.sqrt(losses * (losses + 1) / (6 * settings))

@@ -1,4 +1,4 @@
-"""How every figure looks: one set of colours that reads on white and on black."""
+"""The style of every figure, with colours that are legible on white and on black, and its files."""
 
 import io
 import re
@@ -23,7 +23,8 @@ COLOURS = (
     "#8f6a4a",
 )
 DASHES = ("-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (5, 2, 1.2, 2)))
-SIZE = (4.2, 2.9)  # inches, of one panel
+PICTURES = (".png", ".svg")
+SIZE = (4.2, 2.9)  # inches of one panel
 STYLE = {
     "axes.edgecolor": MUTED,
     "axes.labelcolor": MUTED,
@@ -49,25 +50,25 @@ STYLE = {
     "xtick.major.size": 0,
     "ytick.major.size": 0,
     "svg.fonttype": "none",
-    "svg.hashsalt": "lossforge",  # the same figure is the same file
+    "svg.hashsalt": "lossforge",  # equal figures give equal files
 }
 
 
 def style() -> AbstractContextManager[Any]:
-    """Matplotlib's settings for as long as a figure is drawn or saved."""
+    """Apply the style while a figure is drawn or saved."""
     context: AbstractContextManager[Any] = extra("matplotlib", "bench").rc_context(STYLE)
     return context
 
 
 def new_figure(width: float = 1.0, height: float = 1.0) -> tuple[Any, Any]:
-    """An empty figure and its axes, in units of the usual panel."""
+    """Make an empty figure and its axes, sized in units of one panel."""
     size = (SIZE[0] * width, SIZE[1] * height)
     figure = extra("matplotlib.figure", "bench").Figure(figsize=size, layout="constrained")
     return figure, figure.subplots()
 
 
 def look(name: str, names: Sequence[str]) -> dict[str, Any]:
-    """Colour and dashes of one of several lines, the same in every figure."""
+    """Return colour and dashes of one of several lines, the same in every figure."""
     place = list(names).index(name)
     dashes = DASHES[place // len(COLOURS) % len(DASHES)]
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": dashes}
@@ -82,13 +83,29 @@ def save(figure: Any, stem: Path) -> list[Path]:
     return paths
 
 
+def check_picture(path: Path) -> None:
+    """Raise unless `path` names a PNG or SVG file in an existing folder."""
+    if path.suffix.lower() not in PICTURES:
+        raise ValueError(f"a picture must be a .png or .svg file, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {str(path.parent)!r} for the picture")
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure as PNG or SVG; equal figures give equal bytes."""
+    check_picture(path)
+    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+    with style():
+        figure.savefig(path, dpi=150, metadata=metadata)
+
+
 def inline_svg(figure: Any, prefix: str, label: str) -> str:
-    """A figure as an element of a page, in the page's own letters and colours.
+    """Write a figure as an element of a page, in the page's own fonts and colours.
 
     Args:
-        figure: What to show.
-        prefix: Put before every id, which must differ between the figures of a page.
-        label: What a reader hears who cannot see it.
+        figure: The figure.
+        prefix: Prepended to every id, to be unique on the page.
+        label: A description for screen readers.
     """
     stream = io.StringIO()
     with style():
@@ -108,5 +125,5 @@ def inline_svg(figure: Any, prefix: str, label: str) -> str:
 
 
 def _kept(attributes: str) -> str:
-    """The attributes of an SVG element but its size, which the page decides."""
+    """Drop the size from an SVG element's attributes: the page decides it."""
     return re.sub(r'\s(width|height|version)="[^"]*"', "", attributes)

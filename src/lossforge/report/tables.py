@@ -1,12 +1,13 @@
-"""Tables as in the paper: losses in rows, noise in columns, mean and spread over seeds."""
+"""Tables of accuracies, differences and ranks: first as numbers, then as texts in sheets."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..benchmark.records import K, Measure
 from .results import OF_THE_LOSS, Column, Results
+from .statistics import Difference, Ranking
 
 MEASURES: dict[Measure, str] = {
     "last": "last epoch",
@@ -19,14 +20,14 @@ KS: dict[K, str] = {"top1": "top-1", "top5": "top-5"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table.
+    """One accuracy of a table.
 
     Args:
-        mean: Mean over the seeds in %; None if there is no run.
+        mean: Mean over the seeds in %; None without runs.
         std: Standard deviation over the seeds (n - 1); None for fewer than two.
-        n: How many seeds there are.
+        n: Number of seeds.
         bold: Whether it is among the two best of its column.
-        paper: Mean and standard deviation in the paper, where it has this cell.
+        paper: Mean and standard deviation in the paper, if it has this cell.
     """
 
     mean: float | None
@@ -37,8 +38,8 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Accuracies in % on one data set.
+class AccuracyTable:
+    """Accuracies in % on one data set: losses in rows, settings in columns.
 
     Args:
         data: Name of the data set.
@@ -47,9 +48,9 @@ class Table:
         losses: The rows.
         columns: The columns.
         cells: One row of cells for every loss.
-        seeds: How many seeds a whole cell has.
-        digits: How many are shown after the point; what reads the same is equally good.
-        notes: What a reader must know about the comparison.
+        seeds: Number of seeds of a complete cell.
+        digits: Digits shown after the point; accuracies that read the same rank the same.
+        notes: Remarks on the comparison.
     """
 
     data: str
@@ -68,20 +69,20 @@ class Table:
         return f"{self.data}: {KS[self.k]} test accuracy (%), {MEASURES[self.measure]}, {spread}"
 
 
-def tables(
+def accuracy_tables(
     results: Results,
     measure: Measure = "last",
     paper: Mapping[str, Any] | None = None,
     *,
     digits: int = DIGITS,
-) -> list[Table]:
-    """All tables of some results: one for every data set, and one more where top-5 counts.
+) -> list[AccuracyTable]:
+    """Make one table per data set, and another of top-5 accuracies if there are many classes.
 
     Args:
         results: The runs.
         measure: Which accuracy of a run to show.
-        paper: The paper's own numbers, as `lossforge.benchmark.records.paper_results` gives them.
-        digits: How many to show after the point.
+        paper: The paper's own numbers, from `lossforge.benchmark.records.paper_results`.
+        digits: Digits to show after the point.
     """
     if measure not in MEASURES:
         raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
@@ -99,7 +100,7 @@ def _table(
     k: K,
     paper: Mapping[str, Any] | None,
     digits: int,
-) -> Table:
+) -> AccuracyTable:
     columns = [column for column in results.columns if column.data == data]
     losses = [loss for loss in results.losses if any(results.runs(loss, c) for c in columns)]
     by_column = []
@@ -114,7 +115,8 @@ def _table(
         )
     rows = list(zip(*by_column, strict=True))
     notes = _notes(results, losses, columns)
-    return Table(data, measure, k, losses, columns, rows, len(results.seeds), notes, digits)
+    seeds = len(results.seeds)
+    return AccuracyTable(data, measure, k, losses, columns, rows, seeds, notes, digits)
 
 
 def _cell(values: Mapping[int, float]) -> Cell:
@@ -127,9 +129,9 @@ def _cell(values: Mapping[int, float]) -> Cell:
 
 
 def two_best(cells: Sequence[Cell], digits: int = DIGITS) -> list[bool]:
-    """Which cells of a column are the two best, and those that read the same as the second.
+    """Mark the two best cells of a column, and those that read the same as the second.
 
-    Only cells with as many seeds as the fullest one compete.
+    Only cells with the most seeds compete.
     """
     most = max((cell.n for cell in cells), default=0)
     shown = [
@@ -153,9 +155,9 @@ def _published(
 
 
 def _notes(results: Results, losses: Sequence[str], columns: Sequence[Column]) -> list[str]:
-    """What differs between the losses beside the loss, and which runs broke off."""
+    """Note runs that failed, and training settings that differ between the losses."""
     notes = [
-        f"{loss}, {column.label}, seed {seed} broke off: {run.failed}"
+        f"{loss}, {column.label}, seed {seed} failed: {run.failed}"
         for loss in losses
         for column in columns
         for seed, run in results.runs(loss, column).items()
@@ -179,3 +181,146 @@ def _decays(results: Results, losses: Sequence[str], columns: Sequence[Column]) 
         for text, names in decays.items()
         if text != usual
     ]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a sheet.
+
+    Args:
+        text: The main text.
+        bold: Whether it is among the best.
+        aside: A secondary text, such as the paper's number.
+        value: The sort key; None sorts last.
+        tone: "better", "worse", "level", "unknown" or nothing.
+    """
+
+    text: str
+    bold: bool = False
+    aside: str = ""
+    value: float | None = None
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of texts, for any format.
+
+    Args:
+        title: One line that describes the numbers.
+        head: Names of the columns, including that of the row names.
+        names: Names of the rows.
+        rows: The fields of every row.
+        notes: Sentences below the table.
+    """
+
+    title: str
+    head: Sequence[str]
+    names: Sequence[str]
+    rows: Sequence[Sequence[Field]]
+    notes: Sequence[str] = ()
+
+    @property
+    def has_bold(self) -> bool:
+        return any(field.bold for row in self.rows for field in row)
+
+
+def accuracy_sheet(table: AccuracyTable) -> Sheet:
+    """Write accuracies as texts."""
+    return Sheet(
+        title=table.title,
+        head=["loss", *(column.label for column in table.columns)],
+        names=table.losses,
+        rows=[[_accuracy(cell, table.seeds, table.digits) for cell in row] for row in table.cells],
+        notes=table.notes,
+    )
+
+
+def _accuracy(cell: Cell, seeds: int, digits: int) -> Field:
+    text = _number(cell.mean, cell.std, digits)
+    if cell.n != seeds:
+        text += f" ({cell.n}/{seeds})"
+    aside = f"paper {_number(*cell.paper, digits)}" if cell.paper else ""
+    return Field(text, cell.bold, aside, cell.mean)
+
+
+def _number(mean: float | None, std: float | None, digits: int) -> str:
+    if mean is None:
+        return "–"
+    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
+
+
+def difference_sheet(results: Results, other: str, differences: Iterable[Difference]) -> Sheet:
+    """Write differences to one loss: losses in rows, settings in columns."""
+    title = f"Difference to {other} (percentage points), with 95 % interval over paired seeds"
+    return _differences(results, title, differences, lambda difference: "")
+
+
+def best_sheet(results: Results, differences: Iterable[Difference]) -> Sheet:
+    """Write differences to the best other loss of each setting."""
+    title = "Difference to the best other loss (percentage points), with 95 % interval"
+    return _differences(
+        results, title, differences, lambda difference: f"against {difference.other}"
+    )
+
+
+def _differences(
+    results: Results,
+    title: str,
+    differences: Iterable[Difference],
+    aside: Callable[[Difference], str],
+) -> Sheet:
+    found = {(one.loss, one.column): one for one in differences}
+    names = [loss for loss in results.losses if any(key[0] == loss for key in found)]
+    rows = []
+    for loss in names:
+        row = [found.get((loss, column)) for column in results.columns]
+        fields = [_difference(one, aside(one)) if one else Field("–") for one in row]
+        known = [one for one in row if one and one.low is not None]
+        level = sum(one.verdict != "worse" for one in known)
+        count = Field(f"{level} of {len(known)}", value=level / len(known) if known else None)
+        rows.append([count, *fields])
+    pairs = sorted({one.n for one in found.values()})
+    several = len(results.data) > 1
+    head = [f"{c.data}: {c.label}" if several else c.label for c in results.columns]
+    return Sheet(title, ["loss", "not worse", *head], names, rows, _pair_notes(pairs))
+
+
+def _pair_notes(pairs: Sequence[int]) -> list[str]:
+    """Note how many pairs there are, given all numbers of pairs in increasing order."""
+    if not pairs:
+        return []
+    least, most = pairs[0], pairs[-1]
+    notes = [f"n = {least} pairs" if least == most else f"n = {least} to {most} pairs"]
+    if least < 2:
+        notes.append("a single pair has no interval")
+    return [*notes, "not worse: the interval contains 0 or lies above it"]
+
+
+def _difference(difference: Difference, aside: str) -> Field:
+    text = f"{difference.mean:+.2f}"
+    if difference.low is not None:
+        text += f" [{difference.low:+.2f}, {difference.high:+.2f}]"
+    return Field(text, aside=aside, value=difference.mean, tone=difference.verdict)
+
+
+def rank_sheet(ranking: Ranking) -> Sheet:
+    """Write mean ranks, with the outcome of the tests."""
+    if ranking.p is None:
+        verdict = "all losses are tied in every setting"
+    else:
+        verdict = f"Friedman: chi-squared {ranking.statistic:.2f}, p = {ranking.p:.2g}"
+    notes = [
+        verdict,
+        f"Nemenyi: differences in mean rank below {ranking.critical:.2f} are not significant (5 %)",
+        "the tests assume independent settings, which settings of one data set are not quite",
+    ]
+    if ranking.left_out:
+        notes.append(f"not ranked because a setting is missing: {', '.join(ranking.left_out)}")
+    return Sheet(
+        f"Mean rank over {ranking.settings} settings (1 is best)",
+        ["loss", "mean rank"],
+        list(ranking.ranks),
+        [[Field(f"{rank:.2f}", value=rank)] for rank in ranking.ranks.values()],
+        notes,
+    )

@@ -1,4 +1,4 @@
-"""The whole report: tables and figures as files, and the page that holds all of them."""
+"""A report: its tables and statistics, and the files it is written to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,14 +7,22 @@ from typing import Any
 
 from ..benchmark.records import Grid, Measure, paper_results, read_grids, read_records
 from . import formats, style
-from .figures import figure_groups
 from .page import Section, page
+from .panels import figure_groups
 from .results import Results
-from .sheets import Sheet, accuracy_sheet, best_sheet, difference_sheet, rank_sheet
 from .statistics import differences_to, differences_to_best, rank_losses
-from .tables import MEASURES, Table, tables
+from .tables import (
+    MEASURES,
+    AccuracyTable,
+    Sheet,
+    accuracy_sheet,
+    accuracy_tables,
+    best_sheet,
+    difference_sheet,
+    rank_sheet,
+)
 
-USUAL = "CE"  # the loss to compare with, if it is there
+BASELINE = "CE"  # the default loss to compare with, if it was run
 
 
 @dataclass(frozen=True)
@@ -23,18 +31,18 @@ class Report:
 
     Args:
         results: The runs.
-        grids: What the grids say of themselves.
+        grids: The grids the runs belong to.
         measure: Which accuracy of a run is compared.
         tables: The accuracies.
-        differences: Paired differences, to the chosen loss and to the best.
-        ranking: Ranks over the settings; nothing if there are too few.
+        differences: Paired differences to the baseline and to the best loss.
+        ranking: Ranks over the settings; empty if there are too few.
         paper: The paper's own numbers, if the runs repeat one of its tables.
     """
 
     results: Results
     grids: Sequence[Grid]
     measure: Measure
-    tables: Sequence[Table]
+    tables: Sequence[AccuracyTable]
     differences: Sequence[Sheet]
     ranking: Sequence[Sheet]
     paper: dict[str, Any] | None
@@ -45,28 +53,28 @@ class Report:
 
     @property
     def unfinished(self) -> int:
-        """How many runs of the grids are still to be done."""
+        """Number of runs of the grids that are not finished."""
         planned = {run for grid in self.grids for run in grid.runs}
         return len(planned - {record.id for record in self.results.records})
 
     def text(self, form: formats.Format, width: int | None = None) -> str:
-        """All tables in one of the formats; a terminal's width makes the best bold."""
+        """Write all tables in one format; with a terminal's width, the best are bold."""
         if form == "csv":
             return formats.table_csv(self.tables)
-        writers = {"markdown": formats.markdown, "latex": formats.latex}
         if form == "terminal":
             return "\n\n\n".join(formats.terminal(sheet, width) for sheet in self.sheets) + "\n"
+        writers = {"markdown": formats.markdown, "latex": formats.latex}
         if form not in writers:
             raise ValueError(f"format must be one of {', '.join(formats.FORMATS)}, got {form!r}")
         return "\n\n".join(writers[form](sheet) for sheet in self.sheets) + "\n"
 
 
 def make_report(store: Path, *, baseline: str | None = None, measure: Measure = "last") -> Report:
-    """Read a store and compare its losses; nothing is trained.
+    """Read finished runs and compare their losses; nothing is trained.
 
     Args:
-        store: The folder that `lossforge bench` writes.
-        baseline: The loss that the others are compared with; CE, or else the first.
+        store: The folder that `lossforge bench` writes, or an archive of its runs.
+        baseline: The loss that the others are compared with; by default CE, or else the first.
         measure: "last", "mean10" or "selected".
     """
     records, grids = read_records(store), read_grids(store)
@@ -74,26 +82,28 @@ def make_report(store: Path, *, baseline: str | None = None, measure: Measure = 
         raise FileNotFoundError(f"there is no finished run in {store}")
     results = Results(records)
     paper = _paper(grids)
-    other = baseline or (USUAL if USUAL in results.losses else results.losses[0])
+    other = baseline or (BASELINE if BASELINE in results.losses else results.losses[0])
     to_other = differences_to(results, other, measure)
     to_best = differences_to_best(results, measure)
+    differences = []
+    if to_other:
+        differences.append(difference_sheet(results, other, to_other))
+    if to_best:
+        differences.append(best_sheet(results, to_best))
     ranking = rank_losses(results, measure)
     return Report(
         results,
         grids,
         measure,
-        tables(results, measure, paper),
-        [
-            *([difference_sheet(results, other, to_other)] if to_other else []),
-            *([best_sheet(results, to_best)] if to_best else []),
-        ],
+        accuracy_tables(results, measure, paper),
+        differences,
         [rank_sheet(ranking)] if ranking else [],
         paper,
     )
 
 
 def _paper(grids: Sequence[Grid]) -> dict[str, Any] | None:
-    """The paper's numbers, if a grid repeats one of its tables."""
+    """Read the paper's numbers, if a grid repeats one of its tables."""
     names = {grid.table for grid in grids if grid.table}
     found = [results for name in sorted(names) if (results := paper_results(name))]
     rows = [row for results in found for row in results["rows"]]
@@ -104,12 +114,12 @@ def write_report(report: Report, out: Path, command: str) -> Path:
     """Write the page, the tables in every format, and the figures as SVG and PNG.
 
     Args:
-        report: What to write.
-        out: A folder, made if need be.
-        command: The command that makes this report, for the page to tell.
+        report: The report.
+        out: The folder to write to, created if missing.
+        command: The command that makes this report, shown on the page.
 
     Returns:
-        The page.
+        The path of the page.
     """
     figures = out / "figures"
     figures.mkdir(parents=True, exist_ok=True)
@@ -141,23 +151,25 @@ def write_report(report: Report, out: Path, command: str) -> Path:
 
 def _sections(report: Report) -> list[Section]:
     others: list[Measure] = [name for name in MEASURES if name != report.measure]
-    folded = [table for name in others for table in tables(report.results, name, report.paper)]
+    folded = [
+        table for name in others for table in accuracy_tables(report.results, name, report.paper)
+    ]
     known = [t for t in folded if any(cell.n for row in t.cells for cell in row)]
     sections = [
         Section(
             "results",
             "Results",
-            "Bold: the two best of each column. A count in brackets says how many seeds there are.",
+            "Bold: the two best of each column. A count in brackets is the number of seeds.",
             [accuracy_sheet(table) for table in report.tables],
             [accuracy_sheet(table) for table in known],
         )
     ]
     if report.differences:
         text = (
-            "For one seed every loss saw the same initial weights, noisy labels and batch order, "
-            "so runs are compared in pairs. Green lies above 0, red below."
+            "For each seed, all losses had the same initial weights, noisy labels and batch order, "
+            "so runs are compared in pairs. Green: the interval lies above 0; red: below."
         )
         sections.append(Section("differences", "Differences", text, report.differences))
     if report.ranking:
-        sections.append(Section("ranking", "Over all settings", "", report.ranking))
+        sections.append(Section("ranking", "Ranks over all settings", "", report.ranking))
     return sections

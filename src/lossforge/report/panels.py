@@ -1,0 +1,308 @@
+"""The figures that results have data for, as groups of panels."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+from ..benchmark.records import Measure, Record
+from .figures import Seeds, ablation, cost, curves, embed, ranks, scatter, transition_heatmaps
+from .results import Column, Results
+from .statistics import rank_losses
+from .style import style
+
+LEAST_BALANCES = 3  # fewer make no figure
+FEW_LOSSES = 2  # up to here, lines are settings and panels are losses
+LONGEST = 150  # characters of a file's name, which systems limit to 255 bytes
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One figure.
+
+    Args:
+        name: Name of its files, without the ending.
+        label: A description for screen readers.
+        draw: Draw the figure, with its legend if True.
+    """
+
+    name: str
+    label: str
+    draw: Callable[[bool], Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Panels of one kind.
+
+    Args:
+        kind: One word, such as "accuracy".
+        title: The heading.
+        caption: What the panels show and how to read them.
+        panels: The panels.
+        runs: The runs they are drawn from.
+        names: Names of the lines and the index of their colours, if the panels share a legend.
+        notes: What is not drawn, and why.
+    """
+
+    kind: str
+    title: str
+    caption: str
+    panels: Sequence[Panel]
+    runs: Sequence[Record]
+    names: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
+    """Return every group of figures that the results have data for."""
+    band = "Mean over seeds; the band is one standard deviation."
+    found = [
+        _curves(results, "accuracy", "Accuracy during training", f"Top-1 test accuracy. {band}"),
+        _curves(
+            results,
+            "noise_fit",
+            "Fitting wrong labels",
+            "Share of mislabelled training samples predicted as their wrong label; lower is "
+            f"better. {band}",
+        ),
+        _curves(
+            results,
+            "noise_recovered",
+            "Recovering true labels",
+            "Share of mislabelled training samples predicted as their true class; higher is "
+            f"better. {band}",
+        ),
+        _ablation(results, measure),
+        _ranks(results, measure),
+        _heatmaps(results),
+        _embeddings(results),
+        _costs(results),
+    ]
+    return distinct_names([group for group in found if group.panels or group.notes])
+
+
+def _curves(results: Results, kind: str, title: str, caption: str) -> Group:
+    """Draw curves over the epochs, one panel per setting.
+
+    Args:
+        results: The runs.
+        kind: "accuracy", or the name of another metric of an epoch.
+        title: The heading.
+        caption: What the curves show.
+    """
+    columns = results.columns
+    if kind != "accuracy":  # measured on training samples: the same for every test set
+        columns = list({column.key: column for column in reversed(columns)}.values())[::-1]
+    found: dict[tuple[str, str], Seeds] = {}  # by loss and setting
+    used: set[str] = set()
+    for column in columns:
+        for loss in results.losses:
+            runs = [run for run in results.runs(loss, column).values() if not run.failed]
+            lines = {run.id: _line(run, kind, column.test) for run in runs}
+            lines = {name: line for name, line in lines.items() if _is_curve(line)}
+            if lines:
+                found[loss, full_label(results, column)] = list(lines.values())
+                used.update(lines)
+    rows, titles = results.losses, [full_label(results, column) for column in columns]
+    if len(results.losses) <= FEW_LOSSES < len(columns):
+        rows, titles = titles, rows
+        found = {(setting, loss): lines for (loss, setting), lines in found.items()}
+    panels = []
+    for name in titles:
+        drawn = {row: found[row, name] for row in rows if (row, name) in found}
+        if drawn:
+            unit = "accuracy (%)" if kind == "accuracy" else "share (%)"
+            draw = partial(_draw_curves, drawn, name, unit, rows)
+            panels.append(Panel(file_stem(kind, name), f"{title}: {name}", draw))
+    shown = {row for row, _ in found}
+    names = {row: place for place, row in enumerate(rows) if row in shown}
+    sources = [record for record in results.records if record.id in used]
+    return Group(kind, title, caption, panels, sources, names)
+
+
+def _draw_curves(lines: Any, title: str, unit: str, names: Sequence[str], legend: bool) -> Any:
+    return curves(lines, title=title, ylabel=unit, names=names, legend=legend)
+
+
+def _is_curve(line: Sequence[float | None]) -> bool:
+    """Whether there are several values, or one value of the only epoch.
+
+    Of metrics that are not accuracies, archives keep the last value only.
+    """
+    known = [value for value in line if value is not None]
+    return len(known) > 1 or (len(known) == 1 and len(line) == 1)
+
+
+def _line(run: Record, kind: str, test: str) -> list[float | None]:
+    if kind == "accuracy":
+        return run.curve(test)
+    return [epoch.get(kind) for epoch in run.metrics]
+
+
+def _ablation(results: Results, measure: Measure) -> Group:
+    panels, runs = [], []
+    for column in results.columns:
+        families: dict[str, dict[tuple[float, float], list[float]]] = {}
+        for loss in results.losses:
+            cell = list(results.runs(loss, column).values())
+            found = cell[0].balance if cell else None
+            values = list(results.values(loss, column, measure).values())
+            if found and values:
+                families.setdefault(found[0], {}).setdefault(found[1:], []).extend(values)
+                runs += cell
+        families = {
+            name: points for name, points in families.items() if len(points) >= LEAST_BALANCES
+        }
+        if families:
+            label = full_label(results, column)
+            draw = partial(_draw_ablation, families, label)
+            name = file_stem("ablation", label)
+            panels.append(Panel(name, f"Balance of the two terms: {label}", draw))
+    caption = "Accuracy against the balance lam : mu of the two terms; bars: standard deviation."
+    return Group("ablation", "Balance of the two terms", caption, panels, runs if panels else [])
+
+
+def _draw_ablation(families: Any, label: str, legend: bool) -> Any:
+    return ablation(families, title=label)  # its legend names the families of this panel
+
+
+def _ranks(results: Results, measure: Measure) -> Group:
+    ranking = rank_losses(results, measure)
+    caption = (
+        "Mean ranks of the losses over the settings. Losses whose bars do not overlap differ "
+        "significantly (Nemenyi's test, 5 %)."
+    )
+    panels = []
+    if ranking:
+        panels = [Panel("ranks", "Mean ranks of the losses", lambda legend: ranks(ranking))]
+    return Group("ranks", "Ranks", caption, panels, results.records)
+
+
+def _heatmaps(results: Results) -> Group:
+    panels, runs = [], []
+    for column in {column.key: column for column in results.columns}.values():
+        cells = [run for loss in results.losses for run in results.runs(loss, column).values()]
+        run = next((run for run in cells if run.transition and run.noise_rate), None)
+        if run:
+            label = setting_label(results, column)
+            draw = partial(_draw_heatmap, run.transition, label)
+            name = file_stem("transition", label)
+            panels.append(Panel(name, f"Transition matrix: {label}", draw))
+            runs.append(run)
+    caption = "Labels given (columns) to the true classes (rows) in the training data of one run."
+    return Group("transition", "Label noise", caption, panels, runs)
+
+
+def _draw_heatmap(counts: Any, label: str, legend: bool) -> Any:
+    matrix = torch.tensor(counts, dtype=torch.float64)
+    with style():
+        return transition_heatmaps({label: matrix / matrix.sum(1, keepdim=True).clamp(min=1)})
+
+
+def _embeddings(results: Results) -> Group:
+    panels, runs, notes = [], [], []
+    for column in {column.key: column for column in results.columns}.values():
+        for loss in results.losses:
+            label = f"{loss}, {setting_label(results, column)}"
+            run, points, refused = _first_embedding(results.runs(loss, column))
+            notes += [f"Not drawn: {label}, {reason}" for reason in refused]
+            if run:
+                draw = partial(_draw_embedding, points, label)
+                panels.append(Panel(file_stem("tsne", label), f"t-SNE of features: {label}", draw))
+                runs.append(run)
+    caption = (
+        "t-SNE of the features of test samples, coloured by true class; one seed. Distances "
+        "between clusters mean little in such plots."
+    )
+    return Group("tsne", "Learnt features", caption, panels, runs, notes=notes)
+
+
+def _first_embedding(cell: dict[int, Record]) -> tuple[Record | None, Any, list[str]]:
+    """Return the first run, by seed, that can be embedded, its points, and why others cannot."""
+    refused = []
+    for seed, run in sorted(cell.items()):
+        path = run.folder / "features.npz" if run.folder else None
+        kept = path is not None and path.exists()
+        if run.failed:  # its features are missing or meaningless
+            if kept or run.spec.get("keep_features"):
+                refused.append(f"seed {seed} failed: {run.failed}")
+        elif path is not None and kept:
+            try:
+                return run, embed(path), refused
+            except ValueError as error:
+                refused.append(f"seed {seed}: {error}")
+    return None, None, refused
+
+
+def _draw_embedding(points: tuple[Any, Any], label: str, legend: bool) -> Any:
+    return scatter(*points, title=label)
+
+
+def _costs(results: Results) -> Group:
+    panels = []
+    for data in results.data:
+        seconds: dict[str, list[float]] = {}
+        columns = [column for column in results.columns if column.data == data]
+        for column in columns:
+            for loss in results.losses:
+                for run in results.runs(loss, column).values():
+                    seconds.setdefault(loss, []).extend(_epoch_seconds(run))
+        seconds = {loss: seconds[loss] for loss in results.losses if seconds.get(loss)}
+        if seconds:
+            draw = partial(_draw_cost, seconds, data)
+            panels.append(Panel(file_stem("cost", data), f"Time per epoch on {data}", draw))
+    caption = (
+        "Time per epoch, evaluation included, as measured in these runs; runs on one machine slow "
+        "each other down."
+    )
+    return Group("cost", "Cost", caption, panels, results.records)
+
+
+def _draw_cost(seconds: Mapping[str, Sequence[float]], data: str, legend: bool) -> Any:
+    return cost(seconds, title=data)
+
+
+def _epoch_seconds(run: Record) -> list[float]:
+    times = run.about.get("epoch_seconds") or []
+    return list(times) if isinstance(times, list) else [float(times)]
+
+
+def full_label(results: Results, column: Column) -> str:
+    """Label a column, with its data set if there are several."""
+    return f"{column.data}, {column.label}" if len(results.data) > 1 else column.label
+
+
+def setting_label(results: Results, column: Column) -> str:
+    """Label a column's setting whatever the test set, with its data set if there are several."""
+    return f"{column.data}, {column.setting}" if len(results.data) > 1 else column.setting
+
+
+def file_stem(kind: str, label: str) -> str:
+    """Make a file name without its ending."""
+    words = f"{kind} {label}".lower().replace("+", " plus ")  # BEF+ is not BEF
+    return re.sub(r"[^a-z0-9.]+", "-", words)[:LONGEST].strip("-.")
+
+
+def distinct_names(groups: Sequence[Group]) -> list[Group]:
+    """Number panels of equal names, so that no file is overwritten.
+
+    Different labels may give one name: "a=8" and "a=-8" do.
+    """
+    taken = {panel.name for group in groups for panel in group.panels}
+    used: set[str] = set()
+    found = []
+    for group in groups:
+        panels = []
+        for panel in group.panels:
+            name, count = panel.name, 1
+            while name in used or (count > 1 and name in taken):
+                count += 1
+                name = f"{panel.name}-{count}"
+            used.add(name)
+            panels.append(replace(panel, name=name))
+        found.append(replace(group, panels=panels))
+    return found
