@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from lossforge.benchmark.archive import encode
-from lossforge.benchmark.record import Grid, Record
+from lossforge.benchmark.records import Grid, Record
 
 LOSSES = (
     *("CE", "FL", "GCE", "SCE", "NCE", "CE+LC", "CEeps+MAE", "FLeps+MAE", "NCE+RCE", "NCE+AUL"),

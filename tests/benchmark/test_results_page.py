@@ -364,7 +364,7 @@ def test_packing_leaves_out_what_the_preset_does_not_have(places, capsys):
     folder, words = places
     again(folder, [*runs(losses=("CE", "BEF")), *runs(losses=("GCE",))])
     assert results.main([*words, "pack", "digits"]) == 0
-    assert "6 runs are of another grid" in capsys.readouterr().err
+    assert "left out 6 runs that are of another grid" in capsys.readouterr().err
     losses = {one.spec["loss"] for one in unpack(folder / "in" / "digits.jsonl.gz")[1]}
     assert losses == {"CE", "BEF"}
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
-from .record import Grid, Record
-from .records import ARCHIVED, FINAL, FORMAT, read_grids, read_records, unpack
+from .records import ARCHIVED, FINAL, FORMAT, Grid, Record, read_grids, read_records, unpack
 
 __all__ = ["differences", "pack", "unpack"]
 

@@ -1,14 +1,17 @@
-"""Reading finished runs, from a store or from an archive: plain data, nothing that trains."""
+"""Finished runs as plain data, read from a store or from an archive; nothing is trained."""
 
+import ast
 import gzip
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from .record import Grid, K, Measure, Record
+from ..constructions import default_mu
 
 __all__ = [
     "Grid",
@@ -21,19 +24,142 @@ __all__ = [
     "read_records",
 ]
 
+Measure = Literal["last", "mean10", "selected"]
+K = Literal["top1", "top5"]
+BALANCED = ("BEF", "BQF")  # lam * target separation + mu * binary reduction
 FORMAT = "lossforge runs 1"
 ARCHIVED = ("id", "classes", "noise_rate", "parameters", "failed")  # fields kept as they are
 FINAL = ("noise_fit", "noise_recovered", "clean_fit")  # kept for the last epoch only
 
 
+@dataclass(frozen=True)
+class Record:
+    """One finished run.
+
+    Args:
+        id: The hash of the spec, which is also the name of the run's folder.
+        spec: The fields of `lossforge.benchmark.spec.RunSpec`.
+        metrics: One dictionary for every epoch.
+        classes: Number of classes.
+        noise_rate: Share of the training labels that are wrong.
+        parameters: SHA-256 of the final weights.
+        about: Time, machine, versions and command; the result does not depend on them.
+        transition: Number of samples of each true class (rows) per given label, if kept.
+        failed: Why training failed, if it did; such a run has no accuracy.
+        folder: The run's folder, with the record and the run's other files.
+        loss_parameters: Numbers and other settings of the loss by name. Records of earlier
+            versions lack them; those are read from the loss's text.
+    """
+
+    id: str
+    spec: dict[str, Any]
+    metrics: list[dict[str, Any]]
+    classes: int
+    noise_rate: float | None
+    parameters: str
+    about: dict[str, Any] = field(default_factory=dict)
+    transition: list[list[float]] | None = None
+    failed: str | None = None
+    folder: Path | None = None
+    loss_parameters: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.loss_parameters is None:
+            given = _read_call(self.spec.get("expression", ""))[1]
+            object.__setattr__(self, "loss_parameters", given)
+
+    @property
+    def balance(self) -> tuple[str, float, float] | None:
+        """The family, lam and mu if the loss is BEF or BQF with a known lam."""
+        family, given = _read_call(self.spec.get("expression", ""))[0], self.loss_parameters or {}
+        if family not in BALANCED or given.get("lam") is None:
+            return None
+        mu = default_mu(self.classes) if given.get("mu") is None else given["mu"]
+        return family, float(given["lam"]), float(mu)
+
+    @property
+    def tests(self) -> list[str]:
+        """Names of the test sets."""
+        return list(self.metrics[-1]["tests"]) if self.metrics else []
+
+    @property
+    def selected_epoch(self) -> int | None:
+        """The first epoch that is best on held-out noisy labels; None without such labels."""
+        held_out = [epoch.get("validation") for epoch in self.metrics]
+        known = [value for value in held_out if value is not None]
+        return 1 + held_out.index(max(known)) if known else None
+
+    def curve(self, test: str = "test", k: K = "top1") -> list[float | None]:
+        """Return the accuracy in % after every epoch."""
+        return [epoch["tests"].get(test, {}).get(k) for epoch in self.metrics]
+
+    def last(self, test: str = "test", k: K = "top1") -> float | None:
+        """Return the accuracy in % after the last epoch; None if this test or k is missing."""
+        return self.mean_last(1, test, k)
+
+    def mean_last(self, epochs: int = 10, test: str = "test", k: K = "top1") -> float | None:
+        """Return the mean accuracy in % of the last epochs, of all if there are fewer."""
+        curve = [] if self.failed else self.curve(test, k)[-epochs:]
+        known = [value for value in curve if value is not None]
+        return math.fsum(known) / len(known) if known else None
+
+    def selected(self, test: str = "test", k: K = "top1") -> float | None:
+        """Return the accuracy in % after the epoch selected on held-out noisy labels."""
+        epoch = self.selected_epoch
+        return None if epoch is None or self.failed else self.curve(test, k)[epoch - 1]
+
+    def measure(self, name: Measure, test: str = "test", k: K = "top1") -> float | None:
+        """Return one of the three accuracies that are reported."""
+        if name == "mean10":
+            return self.mean_last(10, test, k)
+        return self.last(test, k) if name == "last" else self.selected(test, k)
+
+
+def _read_call(expression: str) -> tuple[str, dict[str, Any]]:
+    """Read the name and the literal arguments of a text such as "BEF(lam=0.9, mu=0.1)".
+
+    A sum of losses has neither.
+    """
+    try:
+        call = ast.parse(expression.strip(), mode="eval").body
+    except SyntaxError:
+        return "", {}
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return "", {}
+    given = {}
+    for argument in call.keywords:
+        try:
+            given[str(argument.arg)] = ast.literal_eval(argument.value)
+        except ValueError:  # a loss or a base function
+            continue
+    return call.func.id, given
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The description a grid leaves in its store: the order of its runs, and its table.
+
+    Args:
+        name: As `lossforge bench` takes it.
+        title: One line for people.
+        table: The table of the paper that it repeats, if any.
+        runs: The ids of its runs, in the order of the spec.
+    """
+
+    name: str
+    title: str = ""
+    table: str | None = None
+    runs: tuple[str, ...] = ()
+
+
 def read_records(store: Path) -> list[Record]:
     """Read all finished runs of a store, in the order in which their grids list them.
 
-    Runs that no grid file lists follow in the order in which they were begun. Unfinished runs are
+    Runs that no grid lists follow in the order in which they were started. Unfinished runs are
     left out.
 
     Args:
-        store: The folder that `lossforge bench` writes, or a file of its runs, packed.
+        store: The folder that `lossforge bench` writes, or an archive.
     """
     if store.is_file():
         return unpack(store)[1]
@@ -57,8 +183,8 @@ def read_record(folder: Path) -> Record:
 def _order(places: dict[str, int]) -> Callable[[Record], tuple[int, int, str]]:
     def key(record: Record) -> tuple[int, int, str]:
         spec = record.folder / "spec.json" if record.folder else None
-        begun = spec.stat().st_mtime_ns if spec and spec.exists() else 0
-        return places.get(record.id, len(places)), begun, record.id
+        started = spec.stat().st_mtime_ns if spec and spec.exists() else 0
+        return places.get(record.id, len(places)), started, record.id
 
     return key
 
@@ -67,7 +193,7 @@ def read_grids(store: Path) -> list[Grid]:
     """Read the files `grid-*.json` of a store; each holds the fields of `Grid`.
 
     Args:
-        store: The folder, or a file of its runs, packed.
+        store: The folder, or an archive.
     """
     if store.is_file():
         return [_packed_grid(store)]
@@ -86,14 +212,14 @@ def read_grids(store: Path) -> list[Grid]:
 
 
 def paper_results(table: str) -> dict[str, Any] | None:
-    """The paper's own numbers of one of its tables, or None if it has no such table.
+    """Read the paper's own numbers of one of its tables; None if it has no such table.
 
     Args:
-        table: E.g. "cifar10"; a preset's name such as "paper/cifar10" serves too.
+        table: E.g. "cifar10", or the name of a preset such as "paper/cifar10".
 
     Returns:
-        Its caption, its source, and its rows: one for every number, with the loss, the data, the
-        noise, the test, k ("top1", "top5"), the mean and the standard deviation (or None).
+        Its caption, its source, and one row per number, with the loss, the data, the noise, the
+        test, k ("top1", "top5"), the mean and the standard deviation (or None).
     """
     source = resources.files(__package__) / "paper_results.json"
     if not source.is_file():

@@ -20,7 +20,7 @@ class Difference:
         other: The loss it is compared with.
         column: The setting.
         n: Number of pairs.
-        mean: Mean difference, in points of %.
+        mean: Mean difference, in percentage points.
         low: Lower end of the 95 % t interval; None for fewer than two pairs.
         high: Its upper end.
     """
