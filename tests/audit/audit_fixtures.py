@@ -5,8 +5,8 @@ import csv
 import torch
 
 from lossforge.audit import Audit, Method, Subject, estimate
-from lossforge.audit.judge import judge, recommend
-from lossforge.audit.suspects import find_suspects
+from lossforge.audit.audit import find_suspects
+from lossforge.audit.candidates import certify_candidates, recommend
 from lossforge.data import Dataset, Split
 from lossforge.noise import corrupt, symmetric
 
@@ -42,7 +42,7 @@ def finding(losses=("BEF", "GCE", "CE"), T=None, repeats=1, **fields):
     probs = posterior(true, T)
     generator = torch.Generator().manual_seed(0)
     found = estimate([probs] * repeats, given, generator=generator, resamples=20)
-    candidates = judge(losses, found)
+    candidates = certify_candidates(losses, found)
     about = subject(given, **fields)
     method = Method("mlp", "CE", 5, repeats, (4, 9), 0.8, 0, 1.5)
     suspects = tuple(find_suspects(probs, about))

@@ -4,10 +4,18 @@ import pytest
 import torch
 from audit_fixtures import CLASSES
 
-from lossforge.audit import folds, trials
-from lossforge.audit.folds import cross_validate, make_folds, settings_for
-from lossforge.audit.trials import trial_epochs, try_losses
+from lossforge.audit import cross_validation
+from lossforge.audit.cross_validation import (
+    cross_validate,
+    network_of,
+    settings_for,
+    trial_epochs,
+    try_losses,
+)
+from lossforge.benchmark.prepare import samples
 from lossforge.data import Dataset, Split
+from lossforge.training import Diverged, folds
+from lossforge.training.folds import Fold, assign_folds, fit_fold
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +35,13 @@ def blobs(n=150, wrong=0.0, seed=0):
 
 def test_every_class_is_spread_over_all_folds():
     given = torch.tensor([0] * 11 + [1] * 5 + [2] * 23)
-    assigned = make_folds(given, 5, 0)
+    assigned = assign_folds(given, 5, 0)
     for label in range(3):
         counts = assigned[given == label].bincount(minlength=5)
         assert counts.max() - counts.min() <= 1
     assert assigned.bincount().tolist() == [8, 8, 8, 8, 7]
-    assert torch.equal(assigned, make_folds(given, 5, 0))
-    assert not torch.equal(assigned, make_folds(given, 5, 1))
+    assert torch.equal(assigned, assign_folds(given, 5, 0))
+    assert not torch.equal(assigned, assign_folds(given, 5, 1))
 
 
 def test_no_network_predicts_what_it_has_seen(monkeypatch):
@@ -46,12 +54,12 @@ def test_no_network_predicts_what_it_has_seen(monkeypatch):
         model.inputs = samples.inputs(torch.arange(len(samples)), torch.device("cpu"))
         return original(model, loss, samples, *rest, **options)
 
-    def predict(model, part, device):
+    def predict(model, part):
         held = part.inputs(torch.arange(len(part)), torch.device("cpu"))
         assert not (held[:, None] == model.inputs[None]).all(2).any()
         assert len(held) + len(model.inputs) == 150
         assert part.true is None
-        return original_predict(model, part, device)
+        return original_predict(model, part)
 
     original_predict = folds.predict
     monkeypatch.setattr(folds, "train", train)
@@ -73,17 +81,18 @@ def test_wrong_labels_are_seen_through():
 def test_training_stops_when_held_out_labels_are_predicted_no_better(monkeypatch):
     scores = iter([-2.0, -1.0, -1.5, -1.5, -1.4, -1.3, -1.2, -1.1, -0.5, -0.4])
 
-    def predict(model, part, device):
+    def predict(model, part):
         other = 0.5 * (1 - torch.tensor(next(scores)).exp())
         log_probs = other.log().expand(len(part), 3).clone()
         log_probs[torch.arange(len(part)), part.given] = (1 - 2 * other).log()
         return log_probs
 
     monkeypatch.setattr(folds, "predict", predict)
-    monkeypatch.setattr(folds, "PATIENCE", 6)
     dataset, _ = blobs(60)
-    seen = folds.samples(dataset, dataset.train)
-    best = folds._fit_until_best(dataset, seen, seen, 60, 0, "cpu", None)
+    seen = samples(dataset, dataset.train)
+    fold, model = Fold(0, torch.arange(60), seen, seen), cross_validation.fresh_network(dataset, 0)
+    loss = torch.nn.CrossEntropyLoss()
+    best = fit_fold(fold, model, loss, settings_for(60, 60), seed=0, patience=6)
     assert best.epoch == 2
     assert next(scores) == -0.5  # epoch 8, six after the best, was the last
 
@@ -107,8 +116,8 @@ def test_a_small_set_still_takes_steps():
 def test_images_get_a_convolutional_network():
     images = torch.zeros(6, 3, 16, 16)
     dataset = Dataset("i", CLASSES, Split(images, torch.arange(6) % 3), {})
-    assert folds.network_of(dataset) == "cnn8-narrow"
-    assert folds.network_of(blobs()[0]) == "mlp"
+    assert network_of(dataset) == "cnn8-narrow"
+    assert network_of(blobs()[0]) == "mlp"
 
 
 @pytest.mark.parametrize(("enough", "held"), [(31, 2), (2000, 5)])
@@ -116,18 +125,20 @@ def test_losses_are_tried_on_as_many_held_out_labels_as_needed(monkeypatch, enou
     dataset, true = blobs(150, 0.1)
     told, parts = [], []
 
-    def predict(model, part, device):
-        parts.append(part.given)
-        return folds.predict(model, part, device)
+    original = folds.predict
 
-    monkeypatch.setattr(trials, "predict", predict)
-    monkeypatch.setattr(trials, "ENOUGH", enough)
+    def predict(model, part):
+        parts.append(part.given)
+        return original(model, part)
+
+    monkeypatch.setattr(folds, "predict", predict)
+    monkeypatch.setattr(cross_validation, "ENOUGH", enough)
     found = try_losses(
-        ["CE", "GCE"], dataset, folds=5, epochs=8, seed=0, on_share=lambda *at: told.append(at)
+        ["CE", "GCE"], dataset, folds=5, epochs=8, seed=0, on_progress=lambda *at: told.append(at)
     )
     assert [len(part) for part in parts] == [30] * (2 * held)
     assert all(one.equal(two) for one, two in zip(parts[:held], parts[held:], strict=True))
-    right = (dataset.train.given == true)[make_folds(dataset.train.given, 5, 0) < held]
+    right = (dataset.train.given == true)[assign_folds(dataset.train.given, 5, 0) < held]
     assert found["CE"] == pytest.approx(float(right.double().mean()), abs=0.05)
     assert set(found) == {"CE", "GCE"}
     assert told[0] == (0, 1 / 8 / held)
@@ -136,9 +147,9 @@ def test_losses_are_tried_on_as_many_held_out_labels_as_needed(monkeypatch, enou
 
 def test_a_loss_that_diverges_predicts_nothing(monkeypatch):
     def train(*arguments, **options):
-        raise trials.Diverged("the mean loss is nan", [])
+        raise Diverged("the mean loss is nan", [])
 
-    monkeypatch.setattr(trials, "train", train)
+    monkeypatch.setattr(folds, "train", train)
     assert try_losses(["CE"], blobs(60)[0], folds=5, epochs=1, seed=0) == {"CE": 0}
 
 

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 
 from lossforge.audit import audit, read_subject
-from lossforge.audit.pictures import read_folder
+from lossforge.audit.read import read_folder
 from lossforge.audit.subject import check_labels
 
 
@@ -36,7 +36,7 @@ def photos(root, per_class=30, wrong=()):
 def test_all_images_are_read_in_the_order_of_their_names(tmp_path):
     told = []
     root = photos(tmp_path / "photos")
-    found = read_folder(root, progress=lambda *at: told.append(at))
+    found = read_folder(root, on_read=lambda *at: told.append(at))
     assert found.name == "photos"
     assert found.kind == "images"
     assert found.dataset.classes == ("blue", "red")

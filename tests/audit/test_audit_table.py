@@ -38,13 +38,14 @@ def test_a_last_column_of_few_values_is_taken_for_the_label(tmp_path):
     found = read_table(table(tmp_path, ("a", "b", "kind"), rows))
     assert found.dataset.classes == ("x", "y", "z")
     assert (
-        "label column 'kind', guessed from its place and its 3 different values" in found.notes[0]
+        "label column 'kind', guessed from its position and its 3 different values"
+        in found.notes[0]
     )
 
 
 def test_where_no_column_looks_like_a_label_it_is_asked_for(tmp_path):
     rows = [(i / 7, i / 3) for i in range(60)]
-    with pytest.raises(ValueError, match=r"which column holds the labels\? name it with --label"):
+    with pytest.raises(ValueError, match="cannot guess the label column; name it with --label"):
         read_table(table(tmp_path, ("a", "b"), rows))
 
 
@@ -69,7 +70,7 @@ def test_names_are_left_out_unless_asked_for(tmp_path):
     rows = [(f"user{i}x", i % 5, "ab"[i % 2]) for i in range(60)]
     path = table(tmp_path, ("name", "size", "label"), rows)
     found = read_table(path)
-    assert any("'name' is different in nearly every row" in note for note in found.notes)
+    assert any("'name' has a different value in nearly every row" in note for note in found.notes)
     assert "text: 'name'" in read_table(path, columns=["name"]).notes
 
 
@@ -92,7 +93,7 @@ def test_a_long_text_is_cut(tmp_path):
         ([(i, "ab"[i % 2] if i > 1 else "") for i in range(60)], "2 rows have no label in 'label'"),
         ([(i, "ab"[i % 2] if i else "NaN") for i in range(60)], "1 row has no label in 'label'"),
         ([(i, f"x{i}") for i in range(60)], "has 60 different values in 60 rows"),
-        ([(i, "ab"[i % 2]) for i in range(60)], "there is nothing to learn from besides 'label'"),
+        ([(i, "ab"[i % 2]) for i in range(60)], "there are no features besides 'label'"),
         ([(i * i or "", "ab"[i % 2]) for i in range(60)], "column 'size' must have no missing"),
     ],
 )
@@ -110,7 +111,7 @@ def test_a_missing_value_comes_with_what_to_do(tmp_path):
 
 def test_semicolons_are_named(tmp_path):
     rows = [(f"{i};{'ab'[i % 2]}",) for i in range(60)]
-    with pytest.raises(ValueError, match="is divided by semicolons; write it with commas"):
+    with pytest.raises(ValueError, match="is separated by semicolons; write it with commas"):
         read_table(table(tmp_path, ("size;label",), rows))
 
 
@@ -141,7 +142,7 @@ def test_few_rows_and_small_classes_are_refused(tmp_path):
         check_labels(few, 5)
     rare = [*animals(), ("1", "2", "yak"), ("1", "2", "yak"), ("1", "2", "yak")]
     found = read_table(write_csv(tmp_path / "rare.csv", rare))
-    with pytest.raises(ValueError, match=r"'yak' has 3; merge .*, or take --folds 3"):
+    with pytest.raises(ValueError, match=r"'yak' has 3; merge .*, or use --folds 3"):
         check_labels(found, 5)
     check_labels(found, 3)
 

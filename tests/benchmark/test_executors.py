@@ -11,8 +11,8 @@ import pytest
 from tiny_grid import impossible_run, long_runs, longer, owners, records, tiny_runs
 
 from lossforge.benchmark import RunFolder
-from lossforge.benchmark.executors import EXECUTORS, Options, local, run_all, shell
-from lossforge.benchmark.executors.options import Watch
+from lossforge.benchmark.executors import EXECUTORS, Options, commands, local, run_all
+from lossforge.benchmark.executors.options import GridStatus
 
 
 def enter(store: Path, runs) -> None:
@@ -124,7 +124,7 @@ def is_zombie(pid: int) -> bool:
 def test_workers_that_die_in_a_row_are_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "POLL", 0.01)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(RuntimeError, match="5 workers died in a row and nothing was achieved"):
+    with pytest.raises(RuntimeError, match="5 workers died in a row without progress"):
         run_all("local", tmp_path, tiny_runs()[:1], workers=2, gpus=())
 
 
@@ -139,7 +139,7 @@ def test_a_finished_grid_starts_nothing(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "threads", "places"),
+    ("options", "threads", "gpus"),
     [
         (Options(workers=3, gpus=()), 1, [None] * 3),
         (Options(gpus=("0", "2")), 4, ["0", "2"]),
@@ -148,8 +148,8 @@ def test_a_finished_grid_starts_nothing(tmp_path, monkeypatch, capsys):
         (Options(gpus=()), 10**6, [None]),
     ],
 )
-def test_gpus_and_processors_are_divided(options, threads, places):
-    assert local.places(options, threads) == places
+def test_gpus_and_processors_are_divided(options, threads, gpus):
+    assert local.worker_gpus(options, threads) == gpus
 
 
 def test_a_worker_gets_its_gpu_its_threads_and_the_data(tmp_path, monkeypatch):
@@ -158,11 +158,11 @@ def test_a_worker_gets_its_gpu_its_threads_and_the_data(tmp_path, monkeypatch):
     run = tiny_runs()[0].model_copy(update={"threads": 2})
     options = Options(gpus=("GPU-7",), data_dir=tmp_path)
     store = tmp_path / "store"
-    local.Pool(store, Watch(store, [run], options), options).tend()
-    ((command, runs, environment),) = started
+    local.make_pool(store, GridStatus(store, [run], options), options).fill(lambda: True)
+    ((command, task, environment, _),) = started
     assert environment == {"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": "GPU-7"}
     assert command[-4:] == ["--data-dir", str(tmp_path), "--device", "cuda"]
-    assert list(runs) == [run.id]
+    assert task.splitlines() == [run.id]
 
 
 def test_bad_options_are_refused(tmp_path):
@@ -188,7 +188,7 @@ def test_print_writes_a_line_for_each_unfinished_run(tmp_path, capsys):
 @pytest.mark.slow
 def test_the_printed_lines_can_be_run(undisturbed, tmp_path):
     run = tiny_runs()[0]
-    lines = list(shell.lines(tmp_path / "my store", [run], Options()))
+    lines = commands(tmp_path / "my store", [run], Options())
     script = 'lossforge() { "$PYTHON" -m lossforge "$@"; }\n' + "\n".join(lines)
     environment = {**os.environ, "PYTHON": sys.executable}
     subprocess.run(["sh", "-e"], input=script.encode(), env=environment, check=True)

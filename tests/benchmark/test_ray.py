@@ -87,7 +87,7 @@ def test_a_client_is_told_what_failed(head, tmp_path):
         words, env=head.environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert "1 of 1 runs failed" in done.stderr
-    assert "ValueError: unknown data 'nothing'" in done.stderr
+    assert "SpecError: unknown data set 'nothing'" in done.stderr
 
 
 def wait_until(condition) -> None:

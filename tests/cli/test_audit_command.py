@@ -89,7 +89,7 @@ def test_json_alone_writes_no_file(table, tmp_path):
     ("words", "complaint"),
     [
         (["nothing.csv"], "no such file"),
-        (["nothing"], "'nothing' is not there; an audit takes a table"),
+        (["nothing"], "'nothing' does not exist; an audit takes a table"),
         (["notes.txt"], "is a file of type .txt; an audit takes a table"),
         (["empty"], "must hold at least 2 class folders, got none"),
         (["animals.csv", "--label", "colour"], "has no column 'colour'; it has 'size'"),
@@ -100,7 +100,7 @@ def test_json_alone_writes_no_file(table, tmp_path):
         (["animals.csv", "--repeats", "0"], "repeats must be an integer of 1 or more"),
         (["animals.csv", "--epochs", "0"], "epochs must be an integer of 1 or more"),
         (["animals.csv", "--folds", "200"], "with 200 folds every class needs 200 rows or more"),
-        (["animals.csv", "--noise", "symmetric:0.4"], "--noise is added to data sets"),
+        (["animals.csv", "--noise", "symmetric:0.4"], "--noise is only for data sets"),
         (["animals.csv", "--output", "animals.csv"], "--output must be a folder"),
         (["digits", "--label", "y"], "--label is for tables"),
         (["digits", "--noise", "symmetric"], "noise must be"),

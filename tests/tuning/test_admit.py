@@ -9,9 +9,8 @@ from lossforge.benchmark.prepare import prepare_data
 from lossforge.noise import pair, symmetric
 from lossforge.theory import certify
 from lossforge.tuning import tune
-from lossforge.tuning.blind import blind
-from lossforge.tuning.estimate import estimate
 from lossforge.tuning.plan import make_plan
+from lossforge.tuning.score import blind, estimate_transition
 
 
 def search(store, loss, admit, trials=10):
@@ -64,7 +63,7 @@ def test_the_noise_is_estimated_from_given_labels_alone():
     spec = make_plan("digits", "symmetric:0.3", "BEF").spec
     dataset = prepare_data(spec)
     with pytest.raises(ValueError, match="neither true labels nor tests"):
-        estimate(spec, dataset)
-    found = torch.tensor(estimate(spec, blind(dataset)))
+        estimate_transition(spec, dataset)
+    found = torch.tensor(estimate_transition(spec, blind(dataset)))
     assert torch.allclose(found.sum(1), torch.ones(10))
     assert 0.1 < 1 - found.diagonal().mean().item() < 0.5

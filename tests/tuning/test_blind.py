@@ -8,10 +8,9 @@ import torch
 from tiny_search import NOISE, SETTINGS
 
 from lossforge.benchmark.prepare import prepare_data
-from lossforge.tuning import objective, tune
-from lossforge.tuning.blind import blind
-from lossforge.tuning.objective import Objective, visible
+from lossforge.tuning import score, tune
 from lossforge.tuning.plan import make_plan
+from lossforge.tuning.score import HeldOutScore, blind, visible
 
 
 class Poison(torch.Tensor):
@@ -86,7 +85,7 @@ def test_true_labels_and_tests_make_no_difference(change, undisturbed, tmp_path,
         Poison.armed = True
         return dataset
 
-    monkeypatch.setattr(objective, "prepare_data", poisoned)
+    monkeypatch.setattr(score, "prepare_data", poisoned)
     try:
         assert outcome(tmp_path) == undisturbed
         if change is hidden_parts:
@@ -96,7 +95,7 @@ def test_true_labels_and_tests_make_no_difference(change, undisturbed, tmp_path,
         Poison.armed = False
 
 
-def test_an_objective_refuses_what_a_search_may_not_see():
+def test_a_score_refuses_what_a_search_may_not_see():
     spec = make_plan("digits", NOISE, "GCE", settings=SETTINGS).spec
     dataset = prepare_data(spec)
     assert dataset.train.true is not None
@@ -104,7 +103,7 @@ def test_an_objective_refuses_what_a_search_may_not_see():
     assert seen.is_blind
     assert seen.parts().keys() == {"train", "validation"}
     assert torch.equal(seen.train.given, dataset.train.given)
-    Objective(spec, [seen])
+    HeldOutScore(spec, [seen])
     for leak in (
         {"train": dataset.train},
         {"validation": dataset.validation},
@@ -112,7 +111,7 @@ def test_an_objective_refuses_what_a_search_may_not_see():
         {"validation": None},
     ):
         with pytest.raises(ValueError, match="neither true labels nor tests"):
-            Objective(spec, [replace(seen, **leak)])
+            HeldOutScore(spec, [replace(seen, **leak)])
     with pytest.raises(ValueError, match="validation part"):
         blind(replace(dataset, validation=None))
 
@@ -124,7 +123,7 @@ def test_a_score_is_the_mean_over_the_held_out_parts():
     held_out = [one.validation.inputs for one in seen]
     assert not torch.equal(*held_out)
     epochs = []
-    both = Objective(plan.spec, seen)("GCE", lambda epoch, score: epochs.append(epoch))
-    alone = [Objective(plan.spec, [one])("GCE", lambda *_: None) for one in seen]
+    both = HeldOutScore(plan.spec, seen)("GCE", lambda epoch, score: epochs.append(epoch))
+    alone = [HeldOutScore(plan.spec, [one])("GCE", lambda *_: None) for one in seen]
     assert both == pytest.approx(sum(alone) / 2)
     assert epochs == list(range(1, 2 * SETTINGS["epochs"] + 1))

@@ -10,9 +10,8 @@ import pytest
 from tiny_search import COUNTED, NOISE, SETTINGS, finish, start, stored, wait_for
 
 from lossforge.tuning import tune
-from lossforge.tuning.life import Watch
 from lossforge.tuning.plan import make_plan
-from lossforge.tuning.storage import open_study
+from lossforge.tuning.study import StaleTrials, open_study
 
 LONG = {"epochs": 30}  # so that a kill meets a trial at work
 
@@ -120,15 +119,15 @@ def test_a_trial_elsewhere_is_lost_when_it_stops_moving(tmp_path):
         study.prepare(list)
         trial, point = study.take(12)
         trial.set_user_attr("worker", "elsewhere pid:[1] 17")
-        watch = Watch(patience=0.05)
-        study.recover(watch.is_lost)  # has only now been seen
+        stale = StaleTrials(timeout=0.05)
+        study.recover(stale.is_stale)  # has only now been seen
         trial.report(50.0, 3)
         time.sleep(0.1)
-        study.recover(watch.is_lost)  # has moved
+        study.recover(stale.is_stale)  # has moved
         assert [t.state.name for t in study.trials()] == ["RUNNING"]
         time.sleep(0.1)
-        study.recover(watch.is_lost)
-        study.recover(watch.is_lost)
+        study.recover(stale.is_stale)
+        study.recover(stale.is_stale)
         lost, queued = study.trials()
         assert (lost.state.name, queued.state.name) == ("FAIL", "WAITING")
         assert queued.system_attrs["fixed_params"] == point

@@ -1,11 +1,10 @@
-"""What noise is in labels of unknown quality, and which loss fits it."""
+"""Estimate the noise in labels of unknown quality, and recommend a loss for it."""
 
-from .auditor import Progress, audit, read_subject
-from .estimate import Confusion, Estimated, Interval, estimate
-from .judge import CANDIDATES, Candidate, Recommendation
-from .result import Audit, Method
+from .audit import Audit, Method, Suspect, audit
+from .candidates import CANDIDATES, Candidate, Recommendation
+from .noise import Confusion, Estimated, Interval, estimate
+from .read import Progress, read_subject
 from .subject import Subject
-from .suspects import Suspect
 
 __all__ = [
     "CANDIDATES",

@@ -1,4 +1,4 @@
-"""A table of anybody's: which column is the label, which are texts, numbers, categories."""
+"""Read a user's table: find the label column, and encode texts, numbers and categories."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,22 +18,22 @@ LABEL_NAMES = (
     *("y", "species", "sentiment", "topic", "tag", "diagnosis", "outcome"),
 )
 _NO_LABEL = frozenset(("", "n/a", "nan", "null"))  # "none" and "?" may be classes
-_SHOWN = 160  # letters of a text
+_SHOWN = 160  # characters of a text
 
 
 def read_table(
     path: PathLike, *, label: str | None = None, columns: Sequence[str] | None = None
 ) -> Subject:
-    """All rows of a CSV, TSV or Parquet file.
+    """Read all rows of a CSV, TSV or Parquet file.
 
     Columns of sentences become TF-IDF features (joined, if there are several), numbers are
-    standardised and categories one-hot, all fitted to all rows: no label is looked at.
+    standardised and categories one-hot encoded. All are fitted to all rows, without the labels.
 
     Args:
         path: The file; CSV and TSV have a header and are UTF-8.
-        label: The column of labels; guessed from its name, or else from its values, if None.
-        columns: The columns to learn from; all others if None, but for those that number the rows
-            or are different in nearly every one.
+        label: The label column; if None, guessed from its name or else from its values.
+        columns: The feature columns; if None, all columns except the label, row numbers and
+            columns with a different value in nearly every row.
     """
     table = _read(Path(path))
     notes = []
@@ -51,8 +51,8 @@ def read_table(
         )
     if len(classes) > len(table) / 2:
         raise ValueError(
-            f"{path}: {label!r} has {len(classes)} different values in {len(table)} rows, which "
-            "are no classes; --label names another column"
+            f"{path}: {label!r} has {len(classes)} different values in {len(table)} rows, too "
+            "many for classes; --label names another column"
         )
     texts, others, left_out = _roles(table, label, columns)
     for names, what in ((texts, "text"), (others, "numbers and categories")):
@@ -96,7 +96,7 @@ def _read(path: Path) -> Columns:
 
 
 def _guess_label(table: Columns) -> tuple[str, str]:
-    """The column that is most likely the label, and why."""
+    """The column that is most likely the label, and the reason."""
     names = {name.strip().lower(): name for name in table.values}
     known = [names[name] for name in LABEL_NAMES if name in names]
     if known:
@@ -104,12 +104,12 @@ def _guess_label(table: Columns) -> tuple[str, str]:
     last = [*table.values][-1]
     distinct = len(set(table[last]))
     if len(table.values) > 1 and 2 <= distinct <= max(2, len(table) // 10):
-        return last, f"its place and its {distinct} different values"
+        return last, f"its position and its {distinct} different values"
     if len(table.values) == 1 and ";" in last:
-        raise ValueError(f"{table.path} is divided by semicolons; write it with commas")
+        raise ValueError(f"{table.path} is separated by semicolons; write it with commas")
     raise ValueError(
-        f"{table.path}: which column holds the labels? name it with --label; "
-        f"there are {_listed([*table.values])}"
+        f"{table.path}: cannot guess the label column; name it with --label; "
+        f"the columns are {_listed([*table.values])}"
     )
 
 
@@ -126,7 +126,7 @@ def _check_labels(table: Columns, label: str) -> None:
 def _roles(
     table: Columns, label: str, columns: Sequence[str] | None
 ) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    """The texts, the other features, and what is left out with the reason."""
+    """The text columns, the other feature columns, and the columns left out with the reason."""
     names = [name for name in table.values if name != label] if columns is None else [*columns]
     texts, others, left_out = [], [], []
     for name in names:
@@ -140,18 +140,18 @@ def _roles(
         elif columns is None and _numbers_rows(values):
             left_out.append((name, "numbers the rows"))
         elif columns is None and distinct == 1:
-            left_out.append((name, "is the same in all rows"))
+            left_out.append((name, "has the same value in all rows"))
         elif not numeric and distinct > len(values) / 2:
             if columns is None:
-                left_out.append((name, "is different in nearly every row"))
+                left_out.append((name, "has a different value in nearly every row"))
             else:
                 texts.append(name)
         else:
             others.append(name)
     if not texts and not others:
         raise ValueError(
-            f"{table.path}: there is nothing to learn from besides {label!r}; "
-            "an audit needs a text or feature columns"
+            f"{table.path}: there are no features besides {label!r}; "
+            "an audit needs a text column or feature columns"
         )
     return texts, others, left_out
 
@@ -173,13 +173,13 @@ def _features(table: Columns, texts: Sequence[str], others: Sequence[str]) -> to
 
 
 def _is_text(values: Sequence[object], distinct: int) -> bool:
-    """Whether most values are several words, and they repeat little."""
+    """Whether most values have several words, and few values repeat."""
     several = sum(isinstance(value, str) and len(value.split()) > 1 for value in values)
     return several > len(values) / 2 and distinct > len(values) / 4
 
 
 def _numbers_rows(values: Sequence[object]) -> bool:
-    """Whether each value is one more than the one before."""
+    """Whether each value is one more than the previous one."""
     found = numbers(values)
     return found is not None and len(found) > 2 and bool((found.diff() == 1).all())
 

@@ -1,8 +1,8 @@
 """One worker per run, by files alone: any number of machines may share a folder.
 
-Claims are numbered, and the highest number holds. Where it is dead, the next number is for the
-first who creates it: of several that find it dead at once, exactly one. A dead claim stays until
-the run is finished, for a number that were free again could be won twice.
+Claims are numbered, and the highest number is valid. If that claim is stale, the worker that
+creates the next number has the run: of several that find it stale at once, exactly one. A stale
+claim stays until the run is finished; reusing a number would let two workers claim it.
 """
 
 import errno
@@ -11,63 +11,79 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..files import file_system_time
 
 HEARTBEAT = 5.0
-STALE = 60.0  # a claim whose heart has not beaten this long is dead, whatever machine it was on
+STALE = 60.0  # seconds without a heartbeat after which a claim is stale, on whatever machine
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextmanager
 def claimed(path: Path, *, heartbeat: float = HEARTBEAT, stale: float = STALE) -> Iterator[bool]:
-    """Try to claim a run; yields whether it is ours, and lets it go at the end.
+    """Try to claim a run; yield whether that succeeded, and release the claim at the end.
 
-    While a claim is held, a thread renews its time. One that was not renewed for `stale` seconds,
-    or whose process is gone from this machine, is dead. Should its owner live on after all (a
-    suspended machine), both do the same work and write the same results, each file in one step.
+    While a claim is held, a thread renews its time. A claim that was not renewed for `stale`
+    seconds, or whose process no longer exists on this machine, is stale. If its owner is alive
+    after all (a suspended machine), both do the same work and write the same results, each file in
+    one step.
 
     Args:
         path: The name of the claims, to which their numbers are added.
         heartbeat: Seconds between renewals.
-        stale: Seconds without renewal after which a claim is dead.
+        stale: Seconds without renewal after which a claim is stale.
     """
     mine = _take(path, stale)
     if mine is None:
         yield False
         return
-    finished = threading.Event()
-    beat = threading.Thread(target=_beat, args=(mine, finished, heartbeat), daemon=True)
     try:
-        beat.start()
-        yield True
+        with keep_alive(lambda: os.utime(mine), heartbeat):
+            yield True
     finally:
-        finished.set()
-        beat.join()
-        with suppress(OSError):  # whoever comes next finds it dead
+        with suppress(OSError):  # the next worker finds it stale
             mine.unlink()
 
 
+@contextmanager
+def keep_alive(renew: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call `renew` every so many seconds, in a thread; errors are ignored until the next call."""
+    finished = threading.Event()
+
+    def beat() -> None:
+        while not finished.wait(seconds):
+            with suppress(Exception):  # the next call may succeed
+                renew()
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
+
+
 def is_alive(path: Path, *, stale: float = STALE) -> bool:
-    """Whether somebody works under this claim."""
+    """Whether a run is claimed by a live worker."""
     number = _highest(path)
     if not number:
         return False
     now = file_system_time(path.parent)
-    return not _is_dead(_numbered(path, number), stale, time.time() if now is None else now)
+    return not _is_stale(_numbered(path, number), stale, time.time() if now is None else now)
 
 
 def _take(path: Path, stale: float) -> Path | None:
-    """Create the next claim with its content in one step, unless the last one is alive."""
+    """Create the next claim with its content in one step, unless the last one is valid."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         draft.write_text(f"{place()} {os.getpid()}")
-        now = draft.stat().st_mtime  # by the clock of the file system, as the time of a claim is
+        now = draft.stat().st_mtime  # by the clock of the file system, as for claims
         number = _highest(path)
-        if number and not _is_dead(_numbered(path, number), stale, now):
+        if number and not _is_stale(_numbered(path, number), stale, now):
             return None
         mine = _numbered(path, number + 1)
         _link(draft, mine)
@@ -84,14 +100,14 @@ def _take(path: Path, stale: float) -> Path | None:
 
 
 def _link(draft: Path, mine: Path) -> None:
-    """Give a file a second name, if that is not taken."""
+    """Give a file a second name, unless that name exists."""
     try:
         os.link(draft, mine)
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
-        # The file system has no links. A crash before the content is written leaves a claim of
-        # nobody, which is dead when its time is.
+        # The file system has no links. A crash before the content is written leaves a claim
+        # without an owner, which becomes stale with time.
         with mine.open("x") as stream:
             stream.write(draft.read_text())
 
@@ -105,20 +121,20 @@ def _highest(path: Path) -> int:
     return max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=0)
 
 
-def _is_dead(claim: Path, stale: float, now: float) -> bool:
+def _is_stale(claim: Path, stale: float, now: float) -> bool:
     try:
         age = now - claim.stat().st_mtime
         *where, pid = claim.read_text().split() or [""]
     except FileNotFoundError:
-        return False  # it was let go just now, and whoever looks again finds it free
+        return False  # just released; the next attempt finds it free
     here = where == place().split() and pid.isdecimal()
     if age > stale or (here and not process_exists(int(pid))):
-        return claim.exists()  # or its owner let it go first, and then ended
+        return claim.exists()  # or its owner released it before it ended
     return False
 
 
 def place() -> str:
-    """Where process numbers mean the same: a machine, and on it a container."""
+    """The scope of process numbers: a machine, and a container on it."""
     try:
         return f"{socket.gethostname()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
@@ -126,7 +142,7 @@ def place() -> str:
 
 
 def process_exists(pid: int) -> bool:
-    """Whether this machine has a process of that number."""
+    """Whether a process of that number exists on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -134,9 +150,3 @@ def process_exists(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _beat(claim: Path, finished: threading.Event, heartbeat: float) -> None:
-    while not finished.wait(heartbeat):
-        with suppress(OSError):  # the next beat may pass where this one did not
-            os.utime(claim)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ..data import Dataset, Split, load, subset
 from ..data.dataset import members
@@ -22,18 +22,6 @@ from .spec import RunSpec
 def samples(dataset: Dataset, split: Split) -> Samples:
     """A split as training takes it."""
     return Samples(partial(dataset.transform, split.inputs), split.given, split.true)
-
-
-@torch.no_grad()
-def logits_of(model: nn.Module, part: Samples, device: str) -> Tensor:
-    """What a network says of samples, on the CPU; its mode is left as it was."""
-    training = model.training
-    model.eval()
-    place = torch.device(device)
-    batches = torch.split(torch.arange(len(part)), 512)
-    logits = torch.cat([model(part.inputs(rows, place)).cpu() for rows in batches])
-    model.train(training)
-    return logits
 
 
 @lru_cache(maxsize=1)

@@ -1,26 +1,23 @@
-"""A worker process: takes runs of a store one after another until none is free.
+"""A worker process: does the runs of a store one after another until none is free.
 
 ``python -m lossforge.benchmark.worker STORE [ID ...]``; without ids it reads them from standard
-input, one a line. A run that fails is told on standard output and left aside. SIGTERM and Ctrl-C
-end the worker at once, and what it was doing is resumed by the next.
+input, one per line. A run that fails is reported on standard output and skipped. SIGTERM and Ctrl-C
+end the worker at once; the next worker resumes its run.
 """
 
 import argparse
-import os
 import signal
 import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
 
 from ..data.source import PathLike
-from ..training import State
+from .pool import FAILED, exit_on_signals, exit_with_parent
 from .store import read_spec
 from .work import execute
 
-FAILED = 3  # the exit status if runs failed; all have been told
-STOPPED = 128 + signal.SIGTERM
+FAILURE = "failed"  # begins the line that reports a failed run
 
 
 def work(
@@ -31,35 +28,33 @@ def work(
     device: str = "cpu",
     parent: int | None = None,
 ) -> dict[str, str]:
-    """Do runs until all are finished, have failed, or are in other hands.
+    """Do runs until all are finished, failed or claimed by other workers.
 
     Args:
         store: The folder of runs.
-        runs: The ids of those to do.
+        runs: The ids of the runs.
         data_dir: Where the data are, instead of the usual folders.
         device: Where to train.
-        parent: The process to stop with, looked for after every epoch.
+        parent: The process to end with; checked after every epoch.
 
     Returns:
-        What went wrong, by id.
+        The error messages of failed runs, by id.
     """
-
-    def stop_with_parent(state: State) -> None:
-        if parent is not None and os.getppid() != parent:
-            raise SystemExit(STOPPED)
-
     failures: dict[str, str] = {}
     open_runs, before = list(runs), -1
     while open_runs and len(open_runs) != before:
         before, busy = len(open_runs), []
         for run in open_runs:
             try:
-                spec = read_spec(store, run)
                 outcome = execute(
-                    store, spec, data_dir=data_dir, device=device, on_epoch=stop_with_parent
+                    store,
+                    read_spec(store, run),
+                    data_dir=data_dir,
+                    device=device,
+                    on_epoch=lambda state: exit_with_parent(parent),
                 )
-            except Exception as error:  # whatever it is, other runs may well work
-                failures[run] = tell(run, error)
+            except Exception as error:  # any error; other runs may still work
+                failures[run] = report_failure(run, error)
                 continue
             if outcome == "busy":
                 busy.append(run)
@@ -67,31 +62,33 @@ def work(
     return failures
 
 
-def tell(run: str, error: Exception) -> str:
-    """Write down a failure, and return it in a line."""
+def report_failure(run: str, error: Exception) -> str:
+    """Print the traceback and a line that `read_failure` reads; return the message as one line."""
     traceback.print_exception(error)
     message = " ".join(f"{type(error).__name__}: {error}".split())
-    sys.stdout.write(f"failed {run} {message}\n")
+    sys.stdout.write(f"{FAILURE} {run} {message}\n")
     sys.stdout.flush()
     return message
 
 
-def _stop(signum: int, frame: FrameType | None) -> None:
-    signal.signal(signum, signal.SIG_IGN)  # letting the claim go is not to be interrupted
-    raise SystemExit(STOPPED)
+def read_failure(line: str) -> tuple[str, str] | None:
+    """The id of a failed run and the message, if a line of output reports one."""
+    if not line.startswith(f"{FAILURE} "):
+        return None
+    _, run, message = line.rstrip().split(" ", 2)
+    return run, message
 
 
 def main() -> None:
-    """Do the runs that the command line names."""
+    """Do the runs named on the command line or on standard input."""
     parser = argparse.ArgumentParser(prog="python -m lossforge.benchmark.worker")
     parser.add_argument("store", type=Path, help="folder of runs")
-    parser.add_argument("runs", nargs="*", help="ids of runs; none: one a line on standard input")
+    parser.add_argument("runs", nargs="*", help="ids of runs; none: one per line on standard input")
     parser.add_argument("--data-dir", type=Path, help="where the data are")
     parser.add_argument("--device", default="cpu", help="where to train")
-    parser.add_argument("--parent", type=int, help="process to stop with")
+    parser.add_argument("--parent", type=int, help="process to end with")
     args = parser.parse_args()
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
+    exit_on_signals(signal.SIGTERM, signal.SIGINT)
     failures = work(
         args.store,
         args.runs or sys.stdin.read().split(),

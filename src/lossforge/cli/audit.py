@@ -18,8 +18,8 @@ from rich.progress import Progress as Bars
 
 from ..audit import CANDIDATES, Audit, Progress, read_subject
 from ..audit import audit as examine
-from ..audit.auditor import EPOCHS, FOLDS, REPEATS
-from ..audit.pictures import SIZE
+from ..audit.audit import EPOCHS, FOLDS, REPEATS
+from ..audit.read import SIZE
 from ..report.page import SHOWN, audit_page
 from .arguments import AsJson
 from .certify import WIDTH, labelled

@@ -18,7 +18,7 @@ from ..benchmark.prepare import prepare_data
 from ..data.registry import find
 from ..report.search import search_figure
 from ..report.style import check_picture, write_picture
-from ..tuning import Comparison, Progress, Tuned
+from ..tuning import Comparison, SearchProgress, Tuned
 from ..tuning import tune as search
 from ..tuning.plan import ESTIMATE
 from .arguments import FORMS, AsJson, read_noise
@@ -133,7 +133,7 @@ def draw(found: Tuned, path: Path, title: str) -> None:
 
 
 @contextmanager
-def _progress(name: str, trials: int, final: int) -> Iterator[Callable[[Progress], None]]:
+def _progress(name: str, trials: int, final: int) -> Iterator[Callable[[SearchProgress], None]]:
     """A bar over the trials, then over the final runs; on stderr, so that output can be piped."""
     columns = (
         TextColumn("{task.description}"),
@@ -146,7 +146,7 @@ def _progress(name: str, trials: int, final: int) -> Iterator[Callable[[Progress
     with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task, told = bar.add_task(name, total=trials, rest=""), [0]
 
-        def show(done: Progress) -> None:
+        def show(done: SearchProgress) -> None:
             rest = "" if done.best is None else f"best {done.best:.2f} %"
             if done.final:
                 bar.update(task, description="final", total=final, completed=done.final, rest=rest)

@@ -43,6 +43,18 @@ def top_classes(
     return (distributed.total(found) - 1).cpu()
 
 
+def predict(model: nn.Module, samples: Samples, *, batch_size: int = 512) -> Tensor:
+    """Logits of each sample (N, K), on the CPU.
+
+    Args:
+        model: The model, called in evaluation mode.
+        samples: The samples, read without augmentation.
+        batch_size: Samples in one call of the model.
+    """
+    positions = torch.arange(len(samples))
+    return torch.cat(_apply(model, model, Tensor.cpu, samples, positions, batch_size))
+
+
 def features(
     model: nn.Module,
     samples: Samples,

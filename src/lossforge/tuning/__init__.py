@@ -1,7 +1,6 @@
 """Search over a loss's parameters on noisy labels only."""
 
-from .result import Comparison, Trial, Tuned
 from .spaces import Space, space
-from .tuner import Progress, tune
+from .tune import Comparison, SearchProgress, Trial, Tuned, tune
 
-__all__ = ["Comparison", "Progress", "Space", "Trial", "Tuned", "space", "tune"]
+__all__ = ["Comparison", "SearchProgress", "Space", "Trial", "Tuned", "space", "tune"]

@@ -1,4 +1,4 @@
-"""What is tuned, on what, and how a trial is done: all that determines a search."""
+"""The plan of a search: the loss, the data, and how a trial is done."""
 
 import hashlib
 import inspect
@@ -22,7 +22,7 @@ ESTIMATE = "estimate"
 
 
 class Plan(Frozen):
-    """A search, completely but for its length.
+    """All that determines a search, except its number of trials.
 
     Args:
         loss: A name of the catalogue.
@@ -30,9 +30,9 @@ class Plan(Frozen):
         num_classes: Of the data.
         fixed: Parameters that are not tuned.
         start: The published parameters as a point of the search space.
-        splits: How many held-out parts judge a trial.
+        splits: The number of held-out parts that score a trial.
         admit: A noise for which every loss tried must be proved robust: a matrix or the weights of
-            one instance; "estimate" to find it in the labels; None to try any.
+            one instance; "estimate" to estimate it from the labels; None for no such condition.
     """
 
     loss: str
@@ -45,16 +45,16 @@ class Plan(Frozen):
 
     @property
     def name(self) -> str:
-        """The loss and a hash of the whole: what the same search is always called."""
+        """The loss and a hash of the plan: the same search always has the same name."""
         text = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"))
         return f"{self.loss}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def space(self, *points: Mapping[str, float]) -> Space:
-        """The search space, which holds the published parameters and some other points."""
+        """The search space, extended to contain the published parameters and some other points."""
         return space(self.loss, self.num_classes).including(self.start, *points)
 
     def expression(self, parameters: Parameters) -> str:
-        """The loss with some parameters, as `lossforge.parse` reads it."""
+        """The loss with these parameters, as `lossforge.parse` reads it."""
         return str(make(self.loss, **{**self.fixed, **parameters}))
 
 
@@ -69,13 +69,13 @@ def make_plan(
     admit: object = None,
     data_dir: PathLike | None = None,
 ) -> Plan:
-    """Put a search together; see `lossforge.tuning.tune`."""
+    """Make the plan of a search; see `lossforge.tuning.tune`."""
     name = find(loss).name
-    space(name, 2)  # refuses a loss without parameters before anything is read
+    space(name, 2)  # rejects a loss without parameters before any data are read
     settings = {"hold_out": HOLD_OUT, **(settings or {})}
     usual = one_run(data, noise, "CE", seed=seed, settings=settings)
     if not usual.hold_out:
-        raise SpecError("hold_out must be positive: the held-out labels judge a trial")
+        raise SpecError("hold_out must be positive: the held-out labels score a trial")
     if not usual.settings.epochs:
         raise SpecError("epochs must be 1 or more, got 0")
     check_data([usual], data_dir)
@@ -85,10 +85,10 @@ def make_plan(
     fixed = {key: value for key, value in parameters.items() if key not in tuned}
     expression = str(make(name, **{**parameters, **tuned}))
     spec = usual.model_copy(update={"loss": name, "expression": expression})
-    if not _needed(name):  # what the protocol of the loss adds, such as its decay
+    if inspect.Parameter.empty not in find(name).parameters().values():
+        # the protocol of the loss may add settings, such as its decay
         whole = one_run(data, noise, name, seed=seed, settings=settings)
         spec = spec.model_copy(update={"training": whole.training})
-    found = _read(admit, num_classes)
     return Plan(
         loss=name,
         spec=spec,
@@ -96,14 +96,14 @@ def make_plan(
         fixed=fixed,
         start=start,
         splits=splits,
-        admit=found,
+        admit=_read_admitted(admit, num_classes),
     )
 
 
 def _published(
     data: str, noise: str, name: str, settings: dict[str, Any], num_classes: int
 ) -> tuple[Parameters, Numbers]:
-    """The parameters that the protocol of the data gives a loss, and where they lie."""
+    """The parameters of a loss by the protocol of the data, and their point in the space."""
     found = space(name, num_classes)
     parameters = {
         key: value
@@ -120,11 +120,7 @@ def _published(
     return parameters, {key: ranges[key].coordinate(value) for key, value in numbers.items()}
 
 
-def _needed(name: str) -> bool:
-    return inspect.Parameter.empty in find(name).parameters().values()
-
-
-def _read(admit: object, num_classes: int) -> list[Any] | str | None:
+def _read_admitted(admit: object, num_classes: int) -> list[Any] | str | None:
     if admit is None or (isinstance(admit, str) and admit == ESTIMATE):
         return admit
     if isinstance(admit, str | os.PathLike):

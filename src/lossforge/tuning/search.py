@@ -1,85 +1,122 @@
-"""Trial after trial, until there are enough."""
+"""Trial after trial until enough are finished, in this process or in several."""
 
+import json
+import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from ..benchmark.pool import FAILED, Pool, Worker
 from ..catalog import parse
+from ..data.source import PathLike
 from ..errors import extra
 from ..theory import certify
 from ..training import Diverged
-from .life import Watch, beating
-from .objective import Objective
-from .storage import patience
-from .study import Study
+from .score import HeldOutScore
+from .study import StaleTrials, Study, keep_trial_alive, warmup
 
 POLL = 1.0
 OnTrial = Callable[[Study], object]
 
 
-def search(study: Study, objective: Objective, limit: int, *, on_trial: OnTrial) -> None:
-    """Do trials until as many are done or begun as there shall be.
+def search(study: Study, score: HeldOutScore, limit: int, *, on_trial: OnTrial) -> None:
+    """Do trials until `limit` trials are finished or running.
 
     Args:
-        study: Where the trials are.
-        objective: Scores a loss.
-        limit: How many trials are to count.
+        study: The trials.
+        score: Scores a loss.
+        limit: The number of trials that shall count.
         on_trial: Called after every trial.
     """
     while (taken := study.take(limit)) is not None:
-        _try(study, *taken, objective)
+        _run_trial(study, *taken, score)
         on_trial(study)
 
 
-def search_all(
-    study: Study, objective: Objective, limit: int, *, on_trial: OnTrial, watch: Watch | None = None
-) -> None:
-    """Do trials until all are finished, those of other processes included."""
-    watch = watch or Watch()
+def search_all(study: Study, score: HeldOutScore, limit: int, *, on_trial: OnTrial) -> None:
+    """Do trials until `limit` are finished, including those of other processes."""
+    stale = StaleTrials()
     while True:
-        search(study, objective, limit, on_trial=on_trial)
+        search(study, score, limit, on_trial=on_trial)
         if study.finished >= limit:
             return
         time.sleep(POLL)
-        study.recover(watch.is_lost)
+        study.recover(stale.is_stale)
         on_trial(study)
 
 
-def _try(study: Study, trial: Any, point: dict[str, float], objective: Objective) -> None:
+def search_in_processes(
+    study: Study,
+    url: str,
+    limit: int,
+    *,
+    workers: int,
+    data_dir: PathLike | None,
+    device: str,
+    on_trial: OnTrial,
+) -> None:
+    """Let worker processes do the trials; one that dies is replaced, and its trial repeated."""
+    task = {
+        "plan": study.plan.model_dump(),
+        "url": url,
+        "limit": limit,
+        "parent": os.getpid(),
+        "data_dir": None if data_dir is None else os.fspath(data_dir),
+        "device": device,
+    }
+    command = [sys.executable, "-m", "lossforge.tuning.worker"]
+    environment = {"OMP_NUM_THREADS": str(study.plan.spec.threads)}
+
+    def start(slot: int) -> Worker:
+        return Worker(command, json.dumps(task), environment)
+
+    stale = StaleTrials()
+    with Pool(workers, start, lambda: study.finished) as pool:
+        while study.finished < limit:
+            for worker in pool.remove_ended():
+                if worker.process.returncode == FAILED:
+                    raise RuntimeError(worker.last_line)
+            pool.fill(lambda: True)
+            time.sleep(POLL)
+            study.recover(stale.is_stale)
+            on_trial(study)
+
+
+def _run_trial(study: Study, trial: Any, point: dict[str, float], score: HeldOutScore) -> None:
     optuna = extra("optuna", "tune")
     plan = study.plan
     expression = plan.expression(study.space.make(point, plan.num_classes))
-    known = {"expression": expression}
 
     def report(epoch: int, accuracy: float) -> None:
-        if (epoch - 1) % plan.spec.settings.epochs < patience(plan):
+        if (epoch - 1) % plan.spec.settings.epochs < warmup(plan):
             return
         trial.report(accuracy, epoch)
         if trial.should_prune():
             raise optuna.TrialPruned
 
     try:
-        with beating(trial):
+        with keep_trial_alive(trial):
             if not is_admitted(expression, study.noise):
-                study.finish(trial, None, stopped="rejected", **known)
+                study.finish(trial, None, stopped="rejected", expression=expression)
                 return
-            score = objective(expression, report)
-        study.finish(trial, score, **known)
+            found = score(expression, report)
+        study.finish(trial, found, expression=expression)
     except optuna.TrialPruned:
-        study.finish(trial, None, stopped="pruned", **known)
+        study.finish(trial, None, stopped="pruned", expression=expression)
     except Diverged:
-        study.finish(trial, None, stopped="diverged", **known)
+        study.finish(trial, None, stopped="diverged", expression=expression)
     except optuna.exceptions.UpdateFinishedTrialError:
-        return  # taken for dead, and done by somebody else
+        return  # considered stale, and repeated by another process
     except BaseException:
-        study.fail(trial.number)  # the next process puts it in the queue again
+        study.fail(trial.number)  # the next process queues it again
         raise
 
 
 def is_admitted(expression: str, noise: list[Any] | None) -> bool:
-    """Whether a loss is proved to be robust to a noise; anything is, if there is none."""
+    """Whether a loss is proved robust to a noise; always, if there is none."""
     if noise is None:
         return True
     matrix = torch.tensor(noise, dtype=torch.float64)

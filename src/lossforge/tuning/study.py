@@ -1,28 +1,102 @@
-"""The trials of a search in a database: which are done, which are lost, which comes next."""
+"""The trials of a search in a database: which are finished, running or stale, and which is next."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
+from itertools import count
 from typing import Any
 
+from ..benchmark.claim import keep_alive, place, process_exists
 from ..errors import extra
 from ..theory import design
 from ..theory.design import Family
 from ..training import generator
-from .life import is_gone, owner
 from .plan import Plan
 from .spaces import Numbers, Space
 
 FAMILIES: dict[str, Family] = {"BEF": "exponential", "BQF": "quadratic"}
 LIVE = ("COMPLETE", "PRUNED", "RUNNING")
-STARTUP = 10  # trials before the search learns from them
+STARTUP = 10  # random trials before the sampler learns from them
+KEPT = 75.0  # % of trials that continue: a median rule stops good ones if few labels are held out
+COMPARED = 5  # complete trials before one may be stopped early
+HEARTBEAT = 10.0
+STALE = 60.0  # seconds without a change after which a trial on another machine is stale
+OWNERLESS = 2.0  # seconds; a live process enters itself as the owner at once
+
+
+@contextmanager
+def open_study(plan: Plan, url: str) -> Iterator["Study"]:
+    """Open the search in a database, or create it.
+
+    Args:
+        plan: The search; its name names the study.
+        url: Of the database, as SQLAlchemy takes it.
+    """
+    optuna = extra("optuna", "tune")
+    errors = (
+        extra("sqlalchemy.exc", "tune").SQLAlchemyError,
+        optuna.exceptions.StorageInternalError,
+    )
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = None
+    try:
+        storage = _connect(url)
+        pruner = optuna.pruners.PercentilePruner(
+            KEPT, n_startup_trials=COMPARED, n_warmup_steps=warmup(plan)
+        )
+        study = optuna.create_study(
+            storage=storage,
+            study_name=plan.name,
+            pruner=pruner,
+            direction="maximize",
+            load_if_exists=True,
+        )
+        yield Study(plan, study)
+    except errors as error:
+        message = " ".join(str(error).split("\n")[0].split())
+        raise RuntimeError(f"the storage does not work: {message}") from None
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+        if storage is not None:
+            storage.remove_session()
+            storage.engine.dispose()
+
+
+def _connect(url: str) -> Any:
+    """Connect to the database and create its tables; wait if another process is creating them."""
+    optuna = extra("optuna", "tune")
+    errors = (
+        extra("sqlalchemy.exc", "tune").DBAPIError,
+        optuna.exceptions.StorageInternalError,
+    )
+    options = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {}
+    make = extra("optuna.storages", "tune").RDBStorage
+    for wait in (0.3, 1.0, 3.0):
+        try:
+            return make(url, engine_kwargs=options)
+        except errors:
+            time.sleep(wait)
+    return make(url, engine_kwargs=options)
+
+
+def warmup(plan: Plan) -> int:
+    """Epochs in which no trial is stopped, nor its accuracy stored.
+
+    Robust losses start slowly, and losses that fit noise are best early: the first half of training
+    says little about the final accuracy.
+    """
+    return plan.spec.settings.epochs // 2
 
 
 class Study:
-    """A search as the database has it; any number of processes may hold one.
+    """The trials of a search; any number of processes may have the same study open.
 
     Args:
-        plan: What is searched.
-        study: Optuna's.
+        plan: The search.
+        study: Optuna's study.
     """
 
     def __init__(self, plan: Plan, study: Any) -> None:
@@ -31,24 +105,24 @@ class Study:
         self._optuna = extra("optuna", "tune")
 
     def prepare(self, estimate: Callable[[], list[Any]]) -> None:
-        """Settle what is admitted and what is tried first, and take up what others lost.
+        """Store the admitted noise, queue the first trials, and recover trials of dead processes.
 
         Args:
-            estimate: Finds the noise in the labels, if that is asked for.
+            estimate: Estimates the noise in the labels; called if the plan asks for it.
         """
         if "first" not in self._study.user_attrs:
             admit = self.plan.admit
             noise = estimate() if isinstance(admit, str) else admit
             self._study.set_user_attr("noise", noise)
             self._study.set_user_attr("first", self._first(noise))
-        there = {trial.user_attrs.get("origin") for trial in self.trials()}
+        origins = {trial.user_attrs.get("origin") for trial in self.trials()}
         for origin, point in self._study.user_attrs["first"].items():
-            if origin not in there:
+            if origin not in origins:
                 self._study.enqueue_trial(point, user_attrs={"origin": origin})
-        self.recover(is_gone)
+        self.recover(is_orphaned)
 
     def _first(self, noise: list[Any] | None) -> dict[str, Numbers]:
-        """What is tried first: the published parameters, then what theory proposes."""
+        """The points of the first trials: the published parameters, then the theory's proposal."""
         first = {"default": self.plan.start}
         family = FAMILIES.get(self.plan.loss)
         if noise is not None and family is not None:
@@ -66,7 +140,7 @@ class Study:
 
     @property
     def noise(self) -> list[Any] | None:
-        """The noise for which a loss must be proved robust."""
+        """The noise for which a loss must be proved robust; None for no such condition."""
         found: list[Any] | None = self._study.user_attrs["noise"]
         return found
 
@@ -79,37 +153,37 @@ class Study:
         return str(self._study.study_name)
 
     def trials(self, *states: str) -> list[Any]:
-        """The trials in some states, such as "COMPLETE", or all."""
+        """The trials in some states, such as "COMPLETE"; all trials if none is given."""
         kinds = self._optuna.trial.TrialState
         wanted = tuple(kinds[state] for state in states) or None
         return list(self._study.get_trials(deepcopy=False, states=wanted))
 
     @property
     def finished(self) -> int:
-        """How many trials count."""
+        """The number of trials that count: complete or stopped."""
         return len(self.trials("COMPLETE", "PRUNED"))
 
     def take(self, limit: int) -> tuple[Any, Numbers] | None:
-        """The next trial, ours from now on, and its point; None if there is none left to begin.
+        """Claim the next trial; return it with its point, or None if none is left.
 
-        What is proposed depends on the seed, on what is known, and on how many trials come before;
-        not on the process. So a search that was killed goes on as if it had not been.
+        The point depends on the seed, on the finished trials and on the number of trials before,
+        but not on the process. So a killed search continues as if it had not been killed.
 
         Args:
-            limit: How many trials are to count.
+            limit: The number of trials that shall count.
         """
         if len(self.trials(*LIVE)) >= limit:
             return None
         samplers = self._optuna.samplers
-        self._study.sampler = samplers.RandomSampler()  # is asked for nothing
+        self._study.sampler = samplers.RandomSampler()  # `ask` needs one, but draws nothing
         trial = self._study.ask()
         try:
-            trial.set_user_attr("worker", owner())
-        except self._optuna.exceptions.UpdateFinishedTrialError:  # taken for dead
+            trial.set_user_attr("worker", f"{place()} {os.getpid()}")
+        except self._optuna.exceptions.UpdateFinishedTrialError:  # considered orphaned
             return None
         ahead = [other for other in self.trials(*LIVE) if other.number < trial.number]
         if len(ahead) >= limit or any(_is_same(trial, other) for other in ahead):
-            # somebody was faster
+            # another process was faster
             trial.set_user_attr("surplus", True)
             self.fail(trial.number)
             return None
@@ -121,13 +195,13 @@ class Study:
         return trial, self._suggest(trial)
 
     def _turn(self, trial: Any, ahead: Sequence[Any]) -> int:
-        """The first number that no living trial has; those ahead that have none yet go first.
+        """The lowest number that no live trial has, leaving room for trials ahead without one.
 
-        How many are ahead would not do: where one of them was lost before it had a point, the next
-        trial would be proposed the point of the last.
+        The number of trials ahead would not do: if one of them was lost before it had a point, the
+        next trial would get the point of the last one.
         """
-        living = [other for other in self.trials(*LIVE) if other.number != trial.number]
-        taken = {other.user_attrs.get("turn") for other in living}
+        live = [other for other in self.trials(*LIVE) if other.number != trial.number]
+        taken = {other.user_attrs.get("turn") for other in live}
         before = sum("turn" not in other.user_attrs for other in ahead)
         return [n for n in range(len(taken) + before + 1) if n not in taken][before]
 
@@ -141,34 +215,35 @@ class Study:
         return point
 
     def recover(self, is_lost: Callable[[Any], bool]) -> None:
-        """Fail running trials that are lost, and put every lost point at the head of the queue."""
+        """Fail running trials that are lost, and queue the point of every failed trial again."""
         for trial in self.trials("RUNNING"):
             if is_lost(trial):
                 self.fail(trial.number)
-        there = {trial.user_attrs.get("again") for trial in self.trials()}
+        queued = {trial.user_attrs.get("again") for trial in self.trials()}
         complete = set(self.space.ranges)
         for trial in self.trials("FAIL"):
             point = trial.params or trial.system_attrs.get("fixed_params", {})
-            # one without a point lost nothing: the same is proposed again
-            if trial.number not in there and complete == set(point) and not _surplus(trial):
-                known = {"origin": trial.user_attrs.get("origin"), "again": trial.number}
-                self._study.enqueue_trial(point, user_attrs=known)
+            # a trial without a point needs no repetition: the same point is proposed again
+            is_new = trial.number not in queued and "surplus" not in trial.user_attrs
+            if is_new and complete == set(point):
+                attributes = {"origin": trial.user_attrs.get("origin"), "again": trial.number}
+                self._study.enqueue_trial(point, user_attrs=attributes)
 
     def fail(self, number: int) -> None:
-        """Give a trial up, unless somebody finished it."""
+        """Mark a trial as failed, unless it is finished."""
         state = self._optuna.trial.TrialState.FAIL
         with suppress(self._optuna.exceptions.UpdateFinishedTrialError):
             self._study.tell(number, state=state, skip_if_finished=True)
 
-    def finish(self, trial: Any, score: float | None, **facts: Any) -> None:
-        """Write down what came out of a trial: a score, or none if it was stopped."""
-        for key, value in facts.items():
+    def finish(self, trial: Any, score: float | None, **attributes: Any) -> None:
+        """Store the score of a trial, or None if it was stopped, and some attributes."""
+        for key, value in attributes.items():
             trial.set_user_attr(key, value)
         state = self._optuna.trial.TrialState
         self._study.tell(trial, score, state=state.PRUNED if score is None else state.COMPLETE)
 
     def importance(self) -> dict[str, float]:
-        """How much each coordinate mattered; empty where that cannot be told."""
+        """The importance of each coordinate; empty if there are too few trials to determine it."""
         scores = {trial.value for trial in self.trials("COMPLETE")}
         if len(self.space.ranges) < 2 or len(scores) < 4:
             return {}
@@ -179,13 +254,47 @@ class Study:
         return {name: float(share) for name, share in found.items()}
 
 
-def _surplus(trial: Any) -> bool:
-    return "surplus" in trial.user_attrs
-
-
 def _is_same(trial: Any, other: Any) -> bool:
-    """Whether two processes put the same trial into the queue."""
+    """Whether two processes queued the same trial."""
     ours, theirs = trial.user_attrs, other.user_attrs
     return any(
         ours.get(key) is not None and ours[key] == theirs.get(key) for key in ("origin", "again")
     )
+
+
+class StaleTrials:
+    """Detect stale trials without comparing clocks across machines.
+
+    Args:
+        timeout: Seconds without a change after which a trial is stale.
+    """
+
+    def __init__(self, timeout: float = STALE) -> None:
+        self._timeout = timeout
+        self._seen: dict[int, tuple[object, float]] = {}
+
+    def is_stale(self, trial: Any) -> bool:
+        """Whether a running trial has not changed for too long, or its process has ended."""
+        now = time.monotonic()
+        content = (trial.user_attrs.get("beat"), len(trial.intermediate_values))
+        before, since = self._seen.setdefault(trial.number, (content, now))
+        if before != content:
+            self._seen[trial.number] = (content, now)
+            return False
+        return now - since > self._timeout or is_orphaned(trial)
+
+
+def is_orphaned(trial: Any) -> bool:
+    """Whether a trial's process has ended, as far as this machine can know, or never entered it."""
+    if "worker" not in trial.user_attrs:
+        return bool((datetime.now() - trial.datetime_start).total_seconds() > OWNERLESS)
+    *where, pid = trial.user_attrs["worker"].split()
+    if where != place().split():
+        return False
+    return int(pid) == os.getpid() or not process_exists(int(pid))
+
+
+def keep_trial_alive(trial: Any) -> AbstractContextManager[None]:
+    """Show other machines that this process works on a trial."""
+    beats = count(1)
+    return keep_alive(lambda: trial.set_user_attr("beat", next(beats)), HEARTBEAT)

@@ -1,62 +1,49 @@
 """A worker process of a search: ``python -m lossforge.tuning.worker``, its task on standard input.
 
-SIGTERM ends it at once; the trial it was at is taken up by the next. It stops with its parent.
+SIGTERM ends it at once; it also ends with its parent. The next worker repeats its trial.
 """
 
 import json
-import os
 import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from .objective import Objective, visible
+from ..benchmark.pool import FAILED, exit_on_signals, exit_with_parent
 from .plan import Plan
+from .score import HeldOutScore, visible
 from .search import POLL, search
-from .storage import open_study
-from .study import Study
-
-STOPPED = 128 + signal.SIGTERM
+from .study import open_study
 
 
 def work(task: dict[str, Any]) -> None:
     """Do trials until enough are finished.
 
     Args:
-        task: The plan, the url, the limit, the parent and where data and device are.
+        task: The plan, the database's url, the limit, the parent process, data folder and device.
     """
     plan = Plan.model_validate_json(json.dumps(task["plan"]))
     folder = None if task["data_dir"] is None else Path(task["data_dir"])
-    objective = Objective(plan.spec, visible(plan.spec, plan.splits, folder), task["device"])
-
-    def stop_with_parent(study: Study) -> None:
-        if os.getppid() != task["parent"]:
-            raise SystemExit(STOPPED)
-
+    limit, parent = task["limit"], task["parent"]
+    score = HeldOutScore(plan.spec, visible(plan.spec, plan.splits, folder), task["device"])
     with open_study(plan, task["url"]) as study:
         while True:
-            search(study, objective, task["limit"], on_trial=stop_with_parent)
-            if study.finished >= task["limit"]:
+            search(study, score, limit, on_trial=lambda study: exit_with_parent(parent))
+            if study.finished >= limit:
                 return
             time.sleep(POLL)
-            stop_with_parent(study)
-
-
-def _stop(signum: int, frame: FrameType | None) -> None:
-    signal.signal(signum, signal.SIG_IGN)  # giving the trial up is not to be interrupted
-    raise SystemExit(STOPPED)
+            exit_with_parent(parent)
 
 
 def main() -> None:
-    """Do what standard input asks for."""
-    signal.signal(signal.SIGTERM, _stop)
+    """Do the task on standard input."""
+    exit_on_signals(signal.SIGTERM)
     try:
         work(json.load(sys.stdin))
-    except Exception as error:  # whatever it is, the parent says it
+    except Exception as error:  # the parent reports any error
         sys.stderr.write(" ".join(f"{error}".split()) + "\n")
-        sys.exit(3)
+        sys.exit(FAILED)
 
 
 if __name__ == "__main__":

@@ -1,37 +1,55 @@
-"""Ways to get the runs of a grid done: here, on a Ray cluster, by Slurm, or by a shell."""
+"""Ways to do the runs of a grid: local processes, a Ray cluster, Slurm, or printed commands."""
 
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..spec import RunSpec
-from . import local, ray_tasks, shell, slurm
-from .options import Options
+from . import local, ray_tasks, slurm
+from .options import GridStatus, Options
 
-__all__ = ["EXECUTORS", "Executor", "Options", "run_all"]
+__all__ = ["EXECUTORS", "Executor", "Options", "commands", "run_all"]
 
 Executor = Callable[[Path, Sequence[RunSpec], Options], None]
 
-EXECUTORS: dict[str, Executor] = {
-    "local": local.run_all,
-    "print": shell.run_all,
-    "ray": ray_tasks.run_all,
-    "slurm": slurm.run_all,
-}
-
 
 def run_all(executor: str, store: Path, specs: Sequence[RunSpec], **options: Any) -> None:
-    """Do runs that are not finished, and return when they are.
+    """Do all runs that are not finished, and return when they are.
 
     A `RuntimeError` names the runs that failed, after all others are done. Ctrl-C raises a
-    `KeyboardInterrupt` that says how to go on.
+    `KeyboardInterrupt` whose message says how to continue.
 
     Args:
         executor: One of "local", "print", "ray" and "slurm".
         store: The folder of runs.
-        specs: What to do.
+        specs: The runs.
         options: Fields of `Options`.
     """
     if executor not in EXECUTORS:
         raise ValueError(f"executor must be one of {', '.join(EXECUTORS)}, got {executor!r}")
     EXECUTORS[executor](store, specs, Options(**options))
+
+
+def commands(store: Path, specs: Sequence[RunSpec], options: Options) -> list[str]:
+    """One shell command per unfinished run, for GNU parallel, a queue or another machine.
+
+    The commands need only the store, and may be run in any order and at any time.
+    """
+    start = ["lossforge", "run", str(store.resolve())]
+    end = [] if options.data_dir is None else ["--data-dir", str(options.data_dir.resolve())]
+    return [shlex.join([*start, run, *end]) for run in GridStatus(store, specs, options).unfinished]
+
+
+def _print_commands(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
+    for command in commands(store, specs, options):
+        sys.stdout.write(command + "\n")
+
+
+EXECUTORS: dict[str, Executor] = {
+    "local": local.run_all,
+    "print": _print_commands,
+    "ray": ray_tasks.run_all,
+    "slurm": slurm.run_all,
+}

@@ -1,4 +1,4 @@
-"""What executors are told, and how they tell how far they are."""
+"""Executor options and the status of a grid."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,22 +9,22 @@ from ...errors import check_integer
 from ..spec import RunSpec
 from ..store import RunFolder
 
-CONTINUE = "stopped; the same command continues where this ended"
+CONTINUE = "stopped; the same command continues where this one stopped"
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to do the runs of a grid; an executor uses what concerns it.
+    """How to do the runs of a grid; each executor uses the options that concern it.
 
     Args:
-        workers: How many runs at a time; None for as many as the processors or GPUs allow.
+        workers: Runs at a time; None for as many as the processors or GPUs allow.
         data_dir: Where the data are, instead of the usual folders.
         gpus: The GPUs to use, as CUDA_VISIBLE_DEVICES names them; None for all, empty for none.
-        runs_per_gpu: How many runs share a GPU.
+        runs_per_gpu: Runs that share a GPU.
         on_progress: Called about once a second with the status of every run by its id.
         address: Of a Ray cluster, such as "auto" or "ray://host:10001"; None starts a local one.
-        cluster: Of submitit: "slurm", or "local" for processes here.
-        parameters: Handed on to submitit, such as {"slurm_partition": "gpu", "timeout_min": 600}.
+        cluster: Of submitit: "slurm", or "local" for processes on this machine.
+        parameters: Passed to submitit, such as {"slurm_partition": "gpu", "timeout_min": 600}.
     """
 
     workers: int | None = None
@@ -42,60 +42,59 @@ class Options:
         check_integer("runs_per_gpu", self.runs_per_gpu, 1)
 
 
-class Watch:
-    """How far the runs of a grid are.
+class GridStatus:
+    """The status of the runs of a grid.
 
     Args:
-        store: The folder of runs; those that are not there are entered.
+        store: The folder of runs; runs that it lacks are added.
         specs: The runs.
-        options: Whom to tell.
+        options: Their `on_progress` is called at every refresh.
     """
 
     def __init__(self, store: Path, specs: Sequence[RunSpec], options: Options) -> None:
         self._folders = {spec.id: RunFolder(store, spec) for spec in specs}
         for folder in self._folders.values():
             folder.open()
-        self._tell = options.on_progress
+        self._on_progress = options.on_progress
         self.failures: dict[str, str] = {}
         self.statuses: dict[str, str] = {}
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
-        """See how far all are, and tell."""
+    def refresh(self) -> None:
+        """Refresh statuses and report progress."""
         for run, folder in self._folders.items():
             if self.statuses.get(run) != "finished":
                 self.statuses[run] = folder.status
-        if self._tell is not None:
-            self._tell(dict(self.statuses))
+        if self._on_progress is not None:
+            self._on_progress(dict(self.statuses))
 
     @property
     def unfinished(self) -> dict[str, RunSpec]:
-        """The runs that can still be done, by id."""
+        """The runs that are neither finished nor failed, by id."""
         return {
             run: folder.spec
             for run, folder in self._folders.items()
             if self.statuses[run] != "finished" and run not in self.failures
         }
 
-    @property
-    def achieved(self) -> set[str]:
-        """Names of everything that outlives a crash."""
-        kept = {
+    def saved(self) -> set[str]:
+        """Names of all that survives a crash: finished runs and checkpoints."""
+        checkpoints = {
             f"{run}/{path.name}"
             for run in self.unfinished
             for path in self._folders[run].path.glob("checkpoint-*.pt")
         }
-        return kept | {run for run, status in self.statuses.items() if status == "finished"}
+        return checkpoints | {run for run, status in self.statuses.items() if status == "finished"}
 
-    def conclude(self) -> None:
-        """Raise if runs have failed, and say why."""
+    def raise_failures(self) -> None:
+        """Raise an error that names the failed runs and their reasons, if there are any."""
         failed = {
-            run: why for run, why in self.failures.items() if self.statuses[run] != "finished"
+            run: reason for run, reason in self.failures.items() if self.statuses[run] != "finished"
         }
         if failed:
             lines = [
-                f"  {run} ({_describe(self._folders[run].spec)}): {why}"
-                for run, why in failed.items()
+                f"  {run} ({_describe(self._folders[run].spec)}): {reason}"
+                for run, reason in failed.items()
             ]
             raise RuntimeError(
                 "\n".join([f"{len(failed)} of {len(self._folders)} runs failed:", *lines])

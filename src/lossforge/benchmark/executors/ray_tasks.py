@@ -12,54 +12,54 @@ from typing import Any
 from ...errors import extra
 from ..spec import RunSpec
 from ..work import Outcome, execute
-from .local import places, processors
-from .options import CONTINUE, Options, Watch
+from .local import processors, worker_gpus
+from .options import CONTINUE, GridStatus, Options
 
 POLL = 1.0
 RETRIES = 10  # of a run whose worker process died
-OBJECT_STORE = 128 * 2**20  # bytes; nothing but names goes through it
+OBJECT_STORE = 128 * 2**20  # bytes; only specs and outcomes go through it
 
 
 def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
-    """Do all runs as tasks, a processor for each thread and a share of a GPU if there are any."""
+    """Do all runs as tasks, each with a processor per thread and a share of a GPU, if any."""
     ray = extra("ray", "ray")
-    watch = Watch(store, specs, options)
-    if not watch.unfinished:
+    status = GridStatus(store, specs, options)
+    if not status.unfinished:
         return
-    with _connected(ray, watch, options):
+    with _connected(ray, status, options):
         try:
-            _Tasks(ray, store.resolve(), watch, options).finish()
+            _Tasks(ray, store.resolve(), status, options).finish()
         except KeyboardInterrupt:
             raise KeyboardInterrupt(CONTINUE) from None
-    watch.conclude()
+    status.raise_failures()
 
 
-def do(store: str, spec: str, data_dir: Path | None, device: str) -> Outcome:
-    """One run, on whichever machine this is called."""
+def run_task(store: str, spec: str, data_dir: Path | None, device: str) -> Outcome:
+    """Do one run, on the machine that Ray has chosen."""
     return execute(Path(store), RunSpec.model_validate_json(spec), data_dir=data_dir, device=device)
 
 
 class _Tasks:
-    """Runs that wait for a place, and those that have one."""
+    """Runs that wait for a task, and those that have one."""
 
-    def __init__(self, ray: Any, store: Path, watch: Watch, options: Options) -> None:
-        self._ray, self._store, self._watch, self._options = ray, store, watch, options
+    def __init__(self, ray: Any, store: Path, status: GridStatus, options: Options) -> None:
+        self._ray, self._store, self._status, self._options = ray, store, status, options
         has_gpus = options.gpus != () and ray.cluster_resources().get("GPU", 0) > 0
         self._device = "cuda" if has_gpus else "cpu"
         self._share = 1 / options.runs_per_gpu if has_gpus else 0
-        self._task = ray.remote(max_retries=RETRIES)(do)
-        self._waiting = deque(watch.unfinished.values())
+        self._task = ray.remote(max_retries=RETRIES)(run_task)
+        self._waiting = deque(status.unfinished.values())
         self._limit = options.workers or len(self._waiting)
         self._running: dict[Any, RunSpec] = {}
 
     def finish(self) -> None:
-        """Do all; runs in the hands of others are asked for again until they are finished."""
+        """Do all runs; submit those claimed by other workers again until they are finished."""
         try:
             while self._waiting or self._running:
                 while self._waiting and len(self._running) < self._limit:
                     self._submit(self._waiting.popleft())
                 self._collect()
-                self._watch.look()
+                self._status.refresh()
         finally:
             for task in self._running:
                 self._ray.cancel(task)
@@ -79,8 +79,8 @@ class _Tasks:
                 outcomes.add(outcome := self._ray.get(task))
             except self._ray.exceptions.RayError as error:
                 cause = getattr(error, "cause", None) or error
-                why = f"{type(cause).__name__}: {cause}"
-                self._watch.failures[spec.id] = " ".join(why.split())
+                reason = f"{type(cause).__name__}: {cause}"
+                self._status.failures[spec.id] = " ".join(reason.split())
                 continue
             if outcome == "busy":
                 self._waiting.append(spec)
@@ -89,8 +89,8 @@ class _Tasks:
 
 
 @contextmanager
-def _connected(ray: Any, watch: Watch, options: Options) -> Iterator[None]:
-    """A connection to the cluster; what was there before is there after."""
+def _connected(ray: Any, status: GridStatus, options: Options) -> Iterator[None]:
+    """Connect to the cluster, unless the caller has a connection already, which then stays open."""
     if ray.is_initialized():
         yield
         return
@@ -102,11 +102,11 @@ def _connected(ray: Any, watch: Watch, options: Options) -> Iterator[None]:
             raise ConnectionError(f"no Ray cluster at {options.address}: {error}") from None
     else:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        threads = max(spec.threads for spec in watch.unfinished.values())
+        threads = max(spec.threads for spec in status.unfinished.values())
         ray.init(
             address="local",
             num_cpus=threads * (options.workers or max(1, processors() // threads)),
-            num_gpus=len(set(places(options, threads)) - {None}),
+            num_gpus=len(set(worker_gpus(options, threads)) - {None}),
             object_store_memory=OBJECT_STORE,
             include_dashboard=False,
             **quiet,

@@ -1,4 +1,4 @@
-"""How much noise, between which classes, and how sure that is."""
+"""Estimate the noise rate and the confused classes, with intervals."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PAIRS = 10
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with the bounds between which 95 % of its resampled values lie."""
+    """A number with its 95 % interval from resampling."""
 
     value: float
     low: float
@@ -24,13 +24,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class Confusion:
-    """One class that is given the label of another.
+    """Samples of one class that have the label of another.
 
     Args:
-        true: The class, by its number.
-        given: The label.
-        rate: The share of the class that is given it.
-        rows: How many samples that is.
+        true: The index of the class.
+        given: The index of the label.
+        rate: The share of the class that has this label.
+        rows: The number of such samples.
     """
 
     true: int
@@ -41,14 +41,14 @@ class Confusion:
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """The noise in a set of labels, as cleanlab's estimator sees it.
+    """The noise in a set of labels, as estimated by cleanlab.
 
     Args:
         noise: Transition matrix, class prior and rate, from the mean of all repeats.
         rate: The same rate, with its interval.
         repeats: The rate from each repeat of the cross-validation alone.
         confusions: The largest off-diagonal entries, largest first.
-        resampled: Transition matrices of resampled data, for whoever draws conclusions.
+        resampled: Transition matrices of resampled data.
     """
 
     noise: NoiseEstimate
@@ -59,7 +59,7 @@ class Estimated:
 
     @property
     def dominated(self) -> list[tuple[int, int]]:
-        """Classes of which another label is at least as frequent as their own, and that label."""
+        """Classes with a wrong label at least as frequent as the correct one, and that label."""
         T = self.noise.T
         own = T.diagonal()
         others = T.clone().fill_diagonal_(0).max(1)
@@ -69,17 +69,17 @@ class Estimated:
 def estimate(
     probs: Sequence[Tensor], given: Tensor, *, generator: Generator, resamples: int = RESAMPLES
 ) -> Estimated:
-    """Estimate the noise from probabilities out of fold, and resample to see how sure that is.
+    """Estimate the noise from probabilities out of fold, with intervals from resampling.
 
-    A resample draws the samples of each given label anew, with replacement, and the repeats of the
-    cross-validation likewise. So the interval holds the chance in the labels and, with several
-    repeats, the chance in training. It does not hold what the network cannot tell apart.
+    A resample draws the samples of each given label with replacement, and likewise the repeats of
+    the cross-validation. So the interval covers chance in the labels and, with several repeats,
+    chance in training. It does not cover errors from classes that the network cannot distinguish.
 
     Args:
         probs: (N, K) probabilities from each repeat.
         given: (N,) the labels.
         generator: Draws the resamples.
-        resamples: How many.
+        resamples: The number of resamples.
     """
     found = estimate_noise(_mean(probs), given)
     alone = tuple(estimate_noise(one, given).rate for one in probs) if len(probs) > 1 else ()
@@ -100,7 +100,7 @@ def estimate(
 def _resample(
     repeats: int, given: Tensor, generator: Generator, resamples: int
 ) -> Iterator[tuple[list[int], Tensor]]:
-    """Repeats and samples of each resample; every label keeps its count, so that none is lost."""
+    """Draw repeats and samples; every label keeps its count, so that no class is lost."""
     groups = members(given)
     for _ in range(resamples):
         chosen = torch.randint(repeats, (repeats,), generator=generator).tolist()
@@ -120,7 +120,7 @@ def _interval(value: float, drawn: Sequence[float]) -> Interval:
     low, high = torch.tensor(drawn, dtype=torch.float64).quantile(
         torch.tensor([0.025, 0.975], dtype=torch.float64)
     )
-    # the resamples scatter about a value of their own; a bound beyond the estimate says nothing
+    # resamples scatter about a value of their own: the interval is widened to hold the estimate
     return Interval(value, min(value, float(low)), max(value, float(high)))
 
 

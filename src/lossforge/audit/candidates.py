@@ -1,4 +1,4 @@
-"""Which loss for the noise that was found: certificates first, then how well a network learns."""
+"""Rank candidate losses for the estimated noise: by certificate first, then by accuracy."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -10,35 +10,36 @@ from torch import Tensor
 from ..catalog import find, parse
 from ..errors import SpecError
 from ..theory import certify
-from .estimate import Estimated
+from .noise import Estimated
 
-# In order of preference, for where certificates and training do not tell them apart. BEF and BQF
-# are level over all committed results; that BQF is first was decided with sight of those on digits
-# with asymmetric noise, where it is better.
+# In order of preference, which decides between losses that certificates and training cannot
+# separate. BEF and BQF are level over all committed results; BQF was put first after seeing those
+# on digits with asymmetric noise, where it is better.
 CANDIDATES = (
     *("BQF", "BEF", "ANL-CE", "JAL-CE", "NCE+RCE"),
     *("NCE+AGCE", "CEeps+MAE", "GCE", "SCE", "CE"),
 )
-LEVEL = 0.01  # shares of held-out labels that are no further apart than chance puts them
-LITTLE = 0.02  # a noise rate at which the choice of a loss hardly matters
+LEVEL = 0.01  # differences in accuracy on held-out labels up to this are chance
+LITTLE = 0.02  # noise rates below this make the choice of a loss unimportant
 Status = Literal["PROVED", "REFUTED", "UNDECIDED", "UNCERTIFIED", "HOPELESS"]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A loss, and what is known of it under the noise that was found.
+    """A loss, and its results for the estimated noise.
 
     Args:
-        name: As it was asked for.
+        name: As given by the caller.
         expression: With all its parameters.
-        code: The line that makes it.
-        status: Of the claim "monotone", see `lossforge.theory.certify`; HOPELESS where a wrong
-            label is at least as frequent as the right one of a class, so that no loss can have it.
-        reason: In one sentence.
-        proved_share: The share of resampled transition matrices for which the claim is proved, too;
-            None where it is not proved for the estimate itself.
-        accuracy: The share of held-out labels, noisy as they are, that networks trained with it
-            predict; None if none was trained.
+        code: The line of code that makes it.
+        status: Of the claim "monotone", see `lossforge.theory.certify`; HOPELESS if a wrong label
+            of a class is at least as frequent as the correct one, so that the claim holds for no
+            loss.
+        reason: For the status, in one sentence.
+        proved_share: The share of resampled transition matrices for which the claim is also proved;
+            None if it is not proved for the estimate itself.
+        accuracy: The share of held-out noisy labels that networks trained with it predict; None if
+            none was trained.
     """
 
     name: str
@@ -56,9 +57,9 @@ class Recommendation:
 
     Args:
         name: Of the candidate.
-        code: The line to paste.
+        code: The line of code that makes it.
         proved: Whether it is proved robust to the estimated noise.
-        reason: Why this one.
+        reason: For this choice.
     """
 
     name: str
@@ -68,24 +69,24 @@ class Recommendation:
 
 
 def check_candidates(names: Sequence[str]) -> None:
-    """Raise unless every loss can be made, before anything is trained."""
+    """Raise unless every loss is valid and occurs once."""
     if not names or len(set(names)) < len(names):
         raise ValueError(f"losses must be one or more, each once, got {', '.join(names) or 'none'}")
     for name in names:
         parse(name)
 
 
-def judge(names: Sequence[str], found: Estimated) -> list[Candidate]:
-    """The certificate of each loss for the estimated noise and for its resamples.
+def certify_candidates(names: Sequence[str], found: Estimated) -> list[Candidate]:
+    """Certify each loss for the estimated noise and for its resamples.
 
     Args:
         names: Losses or expressions.
-        found: The noise.
+        found: The estimated noise.
     """
-    return [_judge(name, found) for name in names]
+    return [_certify(name, found) for name in names]
 
 
-def _judge(name: str, found: Estimated) -> Candidate:
+def _certify(name: str, found: Estimated) -> Candidate:
     loss = parse(name)
     status: Status = "HOPELESS"
     try:
@@ -104,7 +105,7 @@ def _judge(name: str, found: Estimated) -> Candidate:
 def _proved(loss: object, T: Tensor) -> bool:
     try:
         return certify(loss, T, refute=False).status == "PROVED"  # type: ignore[call-overload, no-any-return]
-    except ValueError:  # a wrong label is the most frequent one of a class
+    except ValueError:  # a wrong label is the most frequent label of a class
         return False
 
 
@@ -120,25 +121,25 @@ def code_of(name: str) -> str:
 
 
 def admitted(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Those worth a training: the losses that are proved, or all if none is."""
+    """The candidates to train with: those that are proved, or all if none is."""
     return [one for one in candidates if one.status == "PROVED"] or list(candidates)
 
 
 def with_accuracies(candidates: Sequence[Candidate], found: Mapping[str, float]) -> list[Candidate]:
-    """The candidates with what their networks predicted."""
+    """The candidates with the accuracies of their networks."""
     return [replace(one, accuracy=found.get(one.name)) for one in candidates]
 
 
 def recommend(candidates: Sequence[Candidate], found: Estimated) -> Recommendation:
-    """The first loss that is proved and predicts held-out labels within a point of the best.
+    """Choose the first proved loss whose accuracy is within a point of the best proved one.
 
-    Where none is proved, all are compared. A loss that is not proved never wins over one that is,
-    however well it predicts: where labels are wrong in a way that can be learnt, a network that
-    learns it predicts them better.
+    If none is proved, all are compared. A loss that is not proved never wins over one that is,
+    however accurate it is: if the noise is systematic, a network that learns the noise predicts
+    held-out labels better.
 
     Args:
         candidates: In order of preference.
-        found: The noise.
+        found: The estimated noise.
     """
     field = admitted(candidates)
     best = max(one.accuracy or 0.0 for one in field)
@@ -150,32 +151,36 @@ def recommend(candidates: Sequence[Candidate], found: Estimated) -> Recommendati
 def _reason(chosen: Candidate, field: Sequence[Candidate], found: Estimated) -> str:
     parts = []
     if chosen.status == "PROVED":
-        parts.append(f"{chosen.name} is proved robust to the estimated noise")
+        proof = f"{chosen.name} is proved robust to the estimated noise"
         if chosen.proved_share is not None:
-            parts[-1] += f", and to {100 * chosen.proved_share:.0f} % of resampled estimates"
+            proof += f", and to {100 * chosen.proved_share:.0f} % of resampled estimates"
+        parts.append(proof)
     elif found.dominated:
         parts.append(
-            "no loss can be robust here, because a class has more wrong labels of one kind"
+            "no loss can be robust here, because a class has more wrong labels of one kind than "
+            f"correct ones; {chosen.name} is a default, not a cure"
         )
-        parts[-1] += f" than right ones; {chosen.name} is a default, not a cure"
     else:
-        parts.append(f"no candidate is proved robust to the estimated noise, {chosen.name} neither")
+        parts.append(
+            f"no candidate is proved robust to the estimated noise, {chosen.name} included"
+        )
     if chosen.accuracy is not None:
-        parts.append(_learning(chosen, field))
+        parts.append(_accuracies(chosen, field))
     if found.rate.high < LITTLE:
         parts.append("with so few wrong labels cross entropy would do as well")
     return "; ".join(parts)
 
 
-def _learning(chosen: Candidate, field: Sequence[Candidate]) -> str:
-    said = f"trained with it, a network predicts {100 * (chosen.accuracy or 0):.1f} % of "
-    said += "held-out labels, noisy as they are"
+def _accuracies(chosen: Candidate, field: Sequence[Candidate]) -> str:
+    accuracy = chosen.accuracy or 0.0
+    text = f"a network trained with it predicts {100 * accuracy:.1f} % of held-out labels, "
+    text += "which are noisy too"
     others = [one for one in field if one is not chosen]
     if not others:
-        return said
+        return text
     best = max(others, key=lambda one: one.accuracy or 0.0)
     kind = "proved " if chosen.status == "PROVED" else ""
-    said += f"; the best other {kind}loss, {best.name}, {100 * (best.accuracy or 0):.1f} %"
-    if (best.accuracy or 0.0) > (chosen.accuracy or 0.0):
-        said += ", within a point, where the order of preference decides"
-    return said
+    text += f"; the best other {kind}loss, {best.name}, {100 * (best.accuracy or 0):.1f} %"
+    if (best.accuracy or 0.0) > accuracy:
+        text += ", within a point, so that the order of preference decides"
+    return text

@@ -9,7 +9,13 @@ from audit_fixtures import finding, labels, posterior
 
 import lossforge
 from lossforge.audit import CANDIDATES, estimate
-from lossforge.audit.judge import admitted, check_candidates, code_of, judge, recommend
+from lossforge.audit.candidates import (
+    admitted,
+    certify_candidates,
+    check_candidates,
+    code_of,
+    recommend,
+)
 from lossforge.noise import flips, symmetric
 from lossforge.theory import certify
 
@@ -30,17 +36,17 @@ def trained(candidates, **accuracies):
 
 
 def test_a_candidate_has_the_certificate_of_the_theory(found):
-    for one in judge(CANDIDATES, found):
+    for one in certify_candidates(CANDIDATES, found):
         verdict = certify(lossforge.parse(one.name), found.noise.T)
         assert (one.status, one.reason) == (verdict.status, verdict.reason)
         assert lossforge.parse(one.expression)
-    assert judge(["BEF"], found)[0].status == "PROVED"
-    assert judge(["CE"], found)[0].status == "REFUTED"
-    assert judge(["CE"], found)[0].proved_share is None
+    assert certify_candidates(["BEF"], found)[0].status == "PROVED"
+    assert certify_candidates(["CE"], found)[0].status == "REFUTED"
+    assert certify_candidates(["CE"], found)[0].proved_share is None
 
 
 def test_the_share_of_resamples_is_that_of_proofs(found):
-    (one,) = judge(["BEF"], found)
+    (one,) = certify_candidates(["BEF"], found)
     proofs = [certify(lossforge.BEF(), T).status == "PROVED" for T in found.resampled]
     assert one.proved_share == sum(proofs) / len(proofs)
 
@@ -54,7 +60,7 @@ def test_the_line_to_paste_makes_the_loss(name):
 
 
 def test_the_default_is_bqf_where_it_is_proved(found):
-    advice = recommend(judge(CANDIDATES, found), found)
+    advice = recommend(certify_candidates(CANDIDATES, found), found)
     assert advice.name == "BQF"
     assert advice.code == "criterion = lossforge.BQF()"
     assert advice.proved
@@ -62,13 +68,13 @@ def test_the_default_is_bqf_where_it_is_proved(found):
 
 
 def test_a_certificate_comes_before_accuracy(found):
-    candidates = judge(["CE", "BEF"], found)
+    candidates = certify_candidates(["CE", "BEF"], found)
     assert recommend(trained(candidates, CE=0.9, BEF=0.7), found).name == "BEF"
 
 
 @pytest.mark.parametrize(("better", "chosen"), [(0.6, "BEF"), (0.709, "BEF"), (0.711, "BQF")])
 def test_among_proved_losses_one_that_learns_better_by_a_point_wins(found, better, chosen):
-    candidates = judge(["BEF", "BQF"], found)
+    candidates = certify_candidates(["BEF", "BQF"], found)
     advice = recommend(trained(candidates, BEF=0.7, BQF=better), found)
     assert (advice.name, advice.proved) == (chosen, True)
     assert "% of held-out labels" in advice.reason
@@ -77,7 +83,7 @@ def test_among_proved_losses_one_that_learns_better_by_a_point_wins(found, bette
 
 
 def test_where_nothing_is_proved_the_one_that_learns_is_taken(found):
-    candidates = judge(["CE", "GCE"], found)
+    candidates = certify_candidates(["CE", "GCE"], found)
     assert {one.status for one in candidates} == {"REFUTED"}
     advice = recommend(trained(candidates, CE=0.6, GCE=0.7), found)
     assert (advice.name, advice.proved) == ("GCE", False)
@@ -87,7 +93,7 @@ def test_where_nothing_is_proved_the_one_that_learns_is_taken(found):
 
 def test_no_loss_is_robust_where_a_wrong_label_dominates():
     found = noise(flips(3, {1: 2}, 0.6))
-    candidates = judge(["BEF", "CE"], found)
+    candidates = certify_candidates(["BEF", "CE"], found)
     assert {one.status for one in candidates} == {"HOPELESS"}
     advice = recommend(candidates, found)
     assert not advice.proved
@@ -96,16 +102,22 @@ def test_no_loss_is_robust_where_a_wrong_label_dominates():
 
 def test_clean_labels_need_no_other_loss():
     found = noise(torch.eye(3, dtype=torch.float64))
-    assert "cross entropy would do as well" in recommend(judge(["BEF"], found), found).reason
+    assert (
+        "cross entropy would do as well"
+        in recommend(certify_candidates(["BEF"], found), found).reason
+    )
 
 
 def test_only_losses_worth_the_time_are_trained(found):
-    judged = judge(CANDIDATES, found)
+    judged = certify_candidates(CANDIDATES, found)
     proved = [one.name for one in judged if one.status == "PROVED"]
     assert "BEF" in proved
     assert "SCE" not in proved
     assert [one.name for one in admitted(judged)] == proved
-    assert [one.name for one in admitted(judge(["GCE", "SCE"], found))] == ["GCE", "SCE"]
+    assert [one.name for one in admitted(certify_candidates(["GCE", "SCE"], found))] == [
+        "GCE",
+        "SCE",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,193 @@
+"""Read the data to audit: a named data set, a table, or a folder of images."""
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..benchmark import noises
+from ..data import Dataset, ImageFiles, Split, folder, load, names
+from ..data.augment import IMAGENET_MEAN, IMAGENET_STD, TensorTransform
+from ..data.source import PathLike
+from ..errors import extra
+from ..noise import noise_rate
+from .subject import Subject
+from .table import SUFFIXES, read_table
+
+SIZE = 32
+THUMBNAIL = 96
+_BATCH = 64
+
+
+class Progress(NamedTuple):
+    """The progress of an audit: the current step, and how much of it is done."""
+
+    text: str
+    done: int
+    total: int
+
+
+def read_subject(
+    data: str,
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    noise: str | None = None,
+    size: int = SIZE,
+    seed: int = 0,
+    data_dir: PathLike | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> Subject:
+    """Read the data to audit.
+
+    Args:
+        data: The name of a data set, a table (.csv, .tsv, .parquet), or a folder of class folders.
+            A name takes precedence over a folder; ./name is the folder.
+        label: The column of labels, for a table.
+        columns: The columns to learn from, for a table.
+        noise: Noise to add to a named data set, to try the audit on known noise.
+        size: Height and width of images as the network sees them.
+        seed: Of the noise.
+        data_dir: Where named data sets are, instead of the usual folders.
+        on_progress: Called while images are read.
+    """
+    path = Path(data)
+    table = path.suffix.lower() in SUFFIXES
+    for option, value in (("--label", label), ("--column", columns)):
+        if value is not None and not table:
+            raise ValueError(f"{option} is for tables ({', '.join(SUFFIXES)}), got {data!r}")
+    if _is_name(data):
+        return read_named(data, noise, seed=seed, data_dir=data_dir)
+    if noise is not None:
+        raise ValueError(f"--noise is only for data sets of `lossforge data list`, got {data!r}")
+    if table:
+        return read_table(path, label=label, columns=columns)
+    if path.is_dir():
+        report = on_progress or (lambda progress: None)
+        return read_folder(
+            path, size=size, on_read=lambda n, total: report(Progress("reading images", n, total))
+        )
+    kind = f"is a file of type {path.suffix or 'unknown'}" if path.exists() else "does not exist"
+    raise ValueError(
+        f"{data!r} {kind}; an audit takes a table ({', '.join(SUFFIXES)}), a folder of class "
+        "folders, or a name that `lossforge data list` shows"
+    )
+
+
+def _is_name(data: str) -> bool:
+    """Whether this is the name of a data set rather than a path."""
+    return data.lower() in names() and Path(data).name == data
+
+
+def read_named(
+    name: str, noise: str | None = None, *, seed: int = 0, data_dir: PathLike | None = None
+) -> Subject:
+    """Read the training part of a data set, with its own labels or with noise added to them.
+
+    Args:
+        name: One of `lossforge.data.names()`, case-insensitive.
+        noise: As `lossforge train` takes it, such as "symmetric:0.4"; None keeps the labels.
+        seed: Of the noise.
+        data_dir: Where the data are, instead of the usual folders.
+    """
+    name = name.lower()
+    if noise is not None:
+        noises.check(noise, name)
+    dataset = load(name, data_dir=data_dir)
+    notes, injected = [], None
+    if noise is not None and noise != "given":
+        given = noises.given_labels(dataset, noise, seed, data_dir=data_dir)
+        dataset = dataset.with_noise(given)
+        notes.append(f"noise added: {noise}, seed {seed}")
+        if dataset.train.true is not None:
+            injected = noise_rate(dataset.train.true, given)
+    return Subject(
+        name,
+        "data set",
+        dataset.without_truth(),
+        where=lambda row: f"{name}, sample {row}",
+        notes=tuple(notes),
+        injected=injected,
+    )
+
+
+def read_folder(
+    path: PathLike, *, size: int = SIZE, on_read: Callable[[int, int], object] | None = None
+) -> Subject:
+    """Read all images of a folder of class folders, or those of its `train` folder.
+
+    Args:
+        path: The folder, see `lossforge.data.folder`.
+        size: Height and width of the network's input.
+        on_read: Called with the number of images read so far and the number of all images.
+    """
+    root, notes = Path(path), []
+    if (root / "train").is_dir():
+        root = root / "train"
+        notes.append("only the images of train; the other folders are ignored")
+    try:
+        # the split uses a generator, but both parts are joined again below
+        found = folder(
+            root, size=size, test_fraction=0.5, generator=torch.Generator().manual_seed(0)
+        )
+    except (FileNotFoundError, ValueError) as error:
+        message = str(error).partition("\n")[0].removesuffix("; expected layout:")
+        advice = "put the images of each class into a folder of its own"
+        raise ValueError(f"{message}; {advice}") from error
+    (files, given), (held, labels) = _files(found.train), _files(found.tests["test"])
+    names = np.concatenate([files.names, held.names])
+    order = np.argsort(names, kind="stable")
+    files = replace(files, names=names[order])
+    given = torch.cat([given, labels])[torch.from_numpy(order)]
+    notes.append(f"resized to {size} x {size} pixels for the network")
+    pixels = _decode(files, on_read)
+    # shifted but not mirrored: letters and digits have a left and a right
+    transform = TensorTransform(IMAGENET_MEAN, IMAGENET_STD, padding=size // 8, mirror=False)
+    name = root.resolve().name
+    dataset = Dataset(name, found.classes, Split(pixels, given), {}, transform=transform)
+    return Subject(
+        name,
+        "images",
+        dataset,
+        where=lambda row: str(files.path(row)),
+        picture=lambda row: _thumbnail(files, row),
+        notes=tuple(notes),
+    )
+
+
+def _files(split: Split) -> tuple[ImageFiles, Tensor]:
+    assert isinstance(split.inputs, ImageFiles)
+    return split.inputs, split.given
+
+
+def _decode(files: ImageFiles, on_read: Callable[[int, int], object] | None) -> Tensor:
+    """The pixels (N, 3, size, size), uint8."""
+    pixels = torch.empty(len(files), 3, files.size, files.size, dtype=torch.uint8)
+    for rows in torch.split(torch.arange(len(files)), _BATCH):
+        try:
+            pixels[rows] = files[rows]
+        except ValueError:
+            bad = files.unreadable()
+            if not bad:
+                raise
+            path, reason = bad[0]
+            more = f", and {len(bad) - 1} more files are unreadable" if len(bad) > 1 else ""
+            raise ValueError(f"{path}: {reason}{more}; repair or remove it") from None
+        if on_read is not None:
+            on_read(int(rows[-1]) + 1, len(files))
+    return pixels
+
+
+def _thumbnail(files: ImageFiles, row: int) -> str:
+    """The centre of an image as a data URL."""
+    larger = replace(files, size=THUMBNAIL, resize=THUMBNAIL)
+    pixels = larger[torch.tensor([row])][0].permute(1, 2, 0).numpy()
+    stream = io.BytesIO()
+    extra("PIL.Image", "bench").fromarray(pixels).save(stream, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")

@@ -1,0 +1,174 @@
+"""Worker processes: started with a task on standard input, replaced when they die, stopped at exit.
+
+The parent holds a `Pool` of `Worker` objects. Inside a worker process, `exit_on_signals` and
+`exit_with_parent` make sure that it ends with a clean-up, and not after its parent.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, TracebackType
+
+FAILED = 3  # exit status of a worker that has reported what went wrong
+STOPPED = 128 + signal.SIGTERM  # exit status of a worker that was told to stop
+TIMEOUT = 10.0  # seconds for a worker to end by itself
+MAX_DEATHS = 5  # in a row, without progress
+
+
+class Worker:
+    """A process, and the last lines of its output.
+
+    Args:
+        command: The command to start.
+        task: Its standard input.
+        environment: Variables added to those of this process.
+        on_line: Called with every line of output, in a thread of its own.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        task: str,
+        environment: Mapping[str, str],
+        on_line: Callable[[str], object] | None = None,
+    ) -> None:
+        with tempfile.TemporaryFile("w+") as stdin:
+            stdin.write(task)
+            stdin.seek(0)
+            self.process = subprocess.Popen(
+                command,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                env={**os.environ, **environment},
+                start_new_session=True,  # Ctrl-C reaches the parent only, which stops the workers
+            )
+        self.last_lines: deque[str] = deque(maxlen=5)
+        self._on_line = on_line
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if self._on_line is not None:
+                self._on_line(line)
+            self.last_lines.append(line.strip())
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it ended without finishing its work or reporting a failure."""
+        return self.has_ended and self.process.returncode not in (0, FAILED)
+
+    @property
+    def last_line(self) -> str:
+        """The last line of its output; without any, its exit status."""
+        lines = [line for line in self.last_lines if line]
+        return lines[-1] if lines else f"a worker exited with status {self.process.poll()}"
+
+    def close(self) -> None:
+        """Wait, then kill; drain the remaining output."""
+        try:
+            self.process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join(TIMEOUT)
+        if self.process.stdout is not None and not self._reader.is_alive():
+            self.process.stdout.close()
+
+
+class Pool:
+    """A fixed number of slots for workers; used in a `with` block, which stops them at its end.
+
+    Args:
+        size: The number of slots.
+        start: Starts the worker of a slot, given its number.
+        progress: Returns a value that changes whenever something is saved that survives a crash.
+    """
+
+    def __init__(
+        self, size: int, start: Callable[[int], Worker], progress: Callable[[], object]
+    ) -> None:
+        self._start, self._progress = start, progress
+        self._workers: list[Worker | None] = [None] * size
+        self._deaths, self._last_progress = 0, progress()
+
+    def __len__(self) -> int:
+        """The number of occupied slots."""
+        return sum(worker is not None for worker in self._workers)
+
+    def __enter__(self) -> "Pool":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        workers = [worker for worker in self._workers if worker is not None]
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.close()
+
+    def remove_ended(self) -> list[Worker]:
+        """Free the slots of workers that have ended, and return those workers.
+
+        Raises:
+            RuntimeError: If too many workers in a row died without progress.
+        """
+        ended = []
+        for slot, worker in enumerate(self._workers):
+            if worker is not None and worker.has_ended:
+                worker.close()
+                self._workers[slot] = None
+                ended.append(worker)
+                if worker.has_died:
+                    self._count_death(worker)
+        return ended
+
+    def fill(self, has_work: Callable[[], bool]) -> None:
+        """Start workers in free slots while there is work for them."""
+        for slot, worker in enumerate(self._workers):
+            if worker is None and has_work():
+                self._workers[slot] = self._start(slot)
+
+    def _count_death(self, worker: Worker) -> None:
+        progress = self._progress()
+        self._deaths = self._deaths + 1 if progress == self._last_progress else 1
+        self._last_progress = progress
+        if self._deaths >= MAX_DEATHS:
+            output = "; ".join(worker.last_lines) or "none"
+            raise RuntimeError(
+                f"{self._deaths} workers died in a row without progress; the last exited with "
+                f"status {worker.process.returncode}, its last output: {output}"
+            )
+
+
+def exit_on_signals(*signals: signal.Signals) -> None:
+    """Make signals end this process with status `STOPPED`, after its `finally` blocks."""
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        signal.signal(signum, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
+        raise SystemExit(STOPPED)
+
+    for one in signals:
+        signal.signal(one, stop)
+
+
+def exit_with_parent(parent: int | None) -> None:
+    """End this process if its parent is no longer the process of that number."""
+    if parent is not None and os.getppid() != parent:
+        raise SystemExit(STOPPED)
