@@ -11,12 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..benchmark import noises
-from ..data import Dataset, ImageFiles, Split, folder, load, names
+from ..data import (
+    Dataset,
+    ImageFiles,
+    Split,
+    check_noise,
+    folder,
+    load,
+    names,
+    noisy_labels,
+)
 from ..data.augment import IMAGENET_MEAN, IMAGENET_STD, TensorTransform
 from ..data.source import PathLike
 from ..errors import extra
-from ..noise import noise_rate
+from ..noise import NoiseSpec, noise_rate
+from ..training import generator
 from .subject import Subject
 from .table import SUFFIXES, read_table
 
@@ -97,12 +106,13 @@ def read_named(
         data_dir: Where the data are, instead of the usual folders.
     """
     name = name.lower()
-    if noise is not None:
-        noises.check(noise, name)
+    added = NoiseSpec.parse("given" if noise is None else noise)
+    check_noise(added, name)
     dataset = load(name, data_dir=data_dir)
     notes, injected = [], None
-    if noise is not None and noise != "given":
-        given = noises.given_labels(dataset, noise, seed, data_dir=data_dir)
+    if added.kind != "given":
+        chance = generator(seed, "noise")  # the same labels as those of a run
+        given = noisy_labels(dataset, added, generator=chance, data_dir=data_dir)
         dataset = dataset.with_noise(given)
         notes.append(f"noise added: {noise}, seed {seed}")
         if dataset.train.true is not None:
