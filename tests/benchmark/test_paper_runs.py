@@ -11,7 +11,8 @@ from bf16_kernels import QuickConvolutions
 from paper_data import make_all
 from torch import nn
 
-from lossforge.benchmark import RunSpec, choose, execute, prepare, presets, read_grid
+from lossforge.benchmark import RunSpec, execute, narrow, presets, read_grid
+from lossforge.benchmark import run as one_run
 from lossforge.benchmark.records import read_record
 from lossforge.data import subset
 
@@ -73,17 +74,17 @@ def _as_outside_the_tests():
 def spec_of(run: Chosen, weights: str) -> RunSpec:
     grid = read_grid(run.preset)
     part = grid.parts[run.part]
-    settings = dict(FEW_STEPS)
+    changes = dict(FEW_STEPS)
     if part.data not in FILES:
-        settings["subset"] = IMAGES
+        changes["subset"] = IMAGES
     if part.weights is not None:
-        settings["weights"] = weights
-    narrowed = choose.narrow(
+        changes["weights"] = weights
+    narrowed = narrow(
         grid.model_copy(update={"parts": [part]}),
         losses=[run.loss],
         noise=[run.noise],
         seeds=[0],
-        settings=settings,
+        changes=changes,
     )
     (spec,) = narrowed.runs()
     return spec
@@ -95,7 +96,7 @@ def test_a_few_steps(run, made_up, tmp_path, monkeypatch):
         return subset(dataset.train, torch.arange(size))
 
     # one image of each of 100 classes would be 25 steps
-    monkeypatch.setattr(prepare, "_balanced", first)
+    monkeypatch.setattr(one_run, "_balanced", first)
     spec = spec_of(run, str(made_up / "resnet50.pt"))
     with QuickConvolutions() as bf16:
         assert execute(tmp_path, spec, data_dir=made_up) == "done"

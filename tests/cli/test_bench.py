@@ -50,7 +50,7 @@ def test_one_run_is_trained_shown_and_not_repeated(tmp_path):
 
 @pytest.mark.slow
 def test_a_grid_is_run_reported_and_continued(tmp_path):
-    words = ["bench", "digits", "--losses", "CE,BEF", "--noise", "clean,symmetric:0.4"]
+    words = ["bench", "digits", "--loss", "CE,BEF", "--noise", "clean,symmetric:0.4"]
     words += ["--seeds", "0", *QUICK, "--store", "grid", "--workers", "2"]
     plan = command(*words, "--dry-run", cwd=tmp_path)
     assert "runs    4: 4 waiting" in plan.stdout
@@ -70,7 +70,7 @@ def test_a_grid_is_run_reported_and_continued(tmp_path):
 
 @pytest.mark.slow
 def test_printed_lines_can_be_run_by_a_shell(tmp_path):
-    words = ["bench", "digits", "--losses", "CE", "--noise", "clean", "--seeds", "0", *QUICK]
+    words = ["bench", "digits", "--loss", "CE", "--noise", "clean", "--seeds", "0", *QUICK]
     lines = command(*words, "--store", tmp_path / "grid", "--executor", "print").stdout.splitlines()
     (line,) = lines
     program, verb, store, run_id = shlex.split(line)[:4]
@@ -78,6 +78,31 @@ def test_printed_lines_can_be_run_by_a_shell(tmp_path):
     done = command("run", store, run_id)
     assert done.stdout == f"{run_id} done\n"
     assert len(read_records(tmp_path / "grid")) == 1
+
+
+@pytest.mark.slow
+def test_a_transition_matrix_is_a_noise_of_a_grid(tmp_path):
+    rows = [[0.9 if i == j else 0.1 / 9 for j in range(10)] for i in range(10)]
+    (tmp_path / "T.csv").write_text("\n".join(",".join(map(repr, row)) for row in rows))
+    words = ["bench", "digits", "--loss", "CE", "--loss", "GCE", "--noise", "T.csv", "--seeds", "0"]
+    done = command(*words, *QUICK, "--store", "grid", "--workers", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    records = read_records(tmp_path / "grid")
+    assert [record.spec["loss"] for record in records] == ["CE", "GCE"]
+    (noise,) = {record.spec["noise"] for record in records}
+    assert noise.startswith("T.csv@")
+    report = command("report", "grid", "--format", "csv", cwd=tmp_path)
+    assert noise in report.stdout, report.stderr
+
+
+def test_the_old_name_of_an_option_works_with_a_note():
+    words = ["bench", "digits", "--noise", "clean", "--seeds", "0", "--dry-run"]
+    new = run(*words, "--loss", "CE", "--loss", "BEF(lam=1, mu=0),GCE")
+    old = run(*words, "--losses", "CE,BEF(lam=1, mu=0),GCE")
+    assert new.stdout == old.stdout
+    assert "losses  CE, BEF(lam=1, mu=0), GCE" in new.stdout
+    assert (new.stderr, old.stderr) == ("", "note: --losses is now --loss\n")
+    assert "--losses" not in run("bench", "--help").stdout
 
 
 def test_presets_are_listed():
@@ -90,17 +115,17 @@ def test_presets_are_listed():
     [
         (["train", "--loss", "BEFF"], "BEFF"),
         (["train", "--loss", "GCE(q=7)"], "q must be"),
-        (["train", "--noise", "symmetric:1.5"], "must be in (0, 1]"),
-        (["train", "--noise", "loud"], "noise must be clean"),
-        (["train", "--data", "imagenet"], "unknown data 'imagenet', known: digits"),
+        (["train", "--noise", "symmetric:1.5"], "must be in [0, 1]"),
+        (["train", "--noise", "loud"], "noise must be one of clean"),
+        (["train", "--data", "imagenet"], "unknown data set 'imagenet'; known: digits"),
         (["train", "--model", "vgg"], "unknown model 'vgg'"),
         (["train", "--set", "epoch=3"], "unknown setting 'epoch'"),
         (["train", "--set", "lr=-1"], "lr must be positive"),
         (["train", "--set", "epochs=abc"], "epochs must be an integer"),
         (["train", "--set", "preset=nope"], "unknown preset 'nope'"),
         (["train", "--data", "cifar10", "--data-dir", "nowhere"], "is missing"),
-        (["bench", "nowhere"], "no preset and no file 'nowhere'"),
-        (["bench", "digits", "--losses", "CE,NOPE"], "NOPE"),
+        (["bench", "nowhere"], "unknown preset or file 'nowhere'"),
+        (["bench", "digits", "--loss", "CE,NOPE"], "NOPE"),
         (["bench", "digits", "--executor", "magic"], "executor must be one of"),
         (["bench", "paper/cifar10", "--data-dir", "nowhere"], "is missing"),
         (["run", "nowhere", "abc"], "there is no run abc in nowhere"),
@@ -147,8 +172,10 @@ def test_help_teaches(verb):
 
 
 def test_losses_are_separated_outside_parentheses():
-    assert _words("CE, BEF(lam=0.5, mu=0.5),GCE") == ["CE", "BEF(lam=0.5, mu=0.5)", "GCE"]
-    assert _words(None) == []
+    words = ["CE", "BEF(lam=0.5, mu=0.5)", "GCE"]
+    assert _words(["CE, BEF(lam=0.5, mu=0.5),GCE"]) == words
+    assert _words(["CE", "BEF(lam=0.5, mu=0.5)", "GCE"]) == words
+    assert _words([]) == []
 
 
 @pytest.mark.slow

@@ -1,19 +1,22 @@
-"""Grids of paired runs: specs in, records out; interrupted at any moment, and continued."""
+"""Grids of paired runs, which may be interrupted at any moment and continued to the same bits."""
 
-from .grid import GridSpec, make_grid, presets, read_grid
-from .spec import RunSpec, check
+from .grid import GridSpec, make_grid, narrow, one_run, presets, read_grid
+from .run import execute
+from .spec import Run, RunSpec, resolve
 from .store import RunFolder, read_spec, statuses
-from .work import execute
 
 __all__ = [
     "GridSpec",
+    "Run",
     "RunFolder",
     "RunSpec",
-    "check",
     "execute",
     "make_grid",
+    "narrow",
+    "one_run",
     "presets",
     "read_grid",
     "read_spec",
+    "resolve",
     "statuses",
 ]

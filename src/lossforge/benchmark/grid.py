@@ -1,16 +1,148 @@
-"""Grids of runs, from TOML: shipped presets and the user's own files."""
+"""Grids of runs: losses x noise x seeds, from shipped presets, TOML files and the command line."""
 
+import hashlib
+import json
 import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from ..errors import SpecError
-from .spec import Frozen, PartSpec, RunSpec, check
+from ..catalog import PRESETS, make, parse
+from ..errors import SpecError, unknown
+from ..files import write_atomically
+from ..loss import Loss
+from ..noise import NoiseSpec
+from ..training import Settings
+from .spec import Frozen, Protocol, Run, RunSpec, canonical, has_preset, published, resolve
 
-PART_FIELDS = set(PartSpec.model_fields)
+TRAINING = {field.name for field in fields(Settings)}
+# The preset whose part on a data set is its protocol, the published one where there is one. Data
+# sets that are not listed are trained by the protocol of `digits`.
+PROTOCOLS = {
+    "banking77": "banking77",
+    "breast-cancer": "results/breast-cancer",
+    "cifar10": "paper/cifar10",
+    "cifar100": "paper/cifar100",
+    "clinc150": "clinc150",
+    "clothing1m": "paper/realworld",
+    "digits": "digits",
+    "digits-pairs": "results/ablation",
+    "digits-triples": "results/digits-triples",
+    "webvision": "paper/realworld",
+}
+ELSEWHERE = "digits"
+
+
+class LossSpec(Frozen):
+    """A row of a table: its name, and the loss if that is not its name."""
+
+    name: str
+    loss: str | None = None
+
+
+class Built:
+    """The losses and noises of a grid: every distinct text is built once."""
+
+    def __init__(self) -> None:
+        self.noise: Callable[[str], NoiseSpec] = cache(NoiseSpec.parse)
+        self.parse: Callable[[str], Loss] = cache(parse)
+        self.make: Callable[..., Loss] = cache(make)
+
+
+class PartSpec(Frozen):
+    """A grid on one data set: losses x noise x seeds. Other fields are those of `RunSpec`.
+
+    Args:
+        preset: Losses named without parameters take the settings published for this data set.
+        published_decay: Whether they also take the decay they were published with.
+        losses: Rows, by the name of a loss or with a name of their own.
+    """
+
+    data: str
+    data_options: dict[str, Any] = Field(default_factory=dict)
+    subset: int | None = None
+    model: str
+    model_options: dict[str, Any] = Field(default_factory=dict)
+    weights: str | None = None
+    preset: str | None = None
+    published_decay: bool = True
+    noise: list[str]
+    losses: list[str | LossSpec]
+    seeds: list[int] = Field(default_factory=lambda: [0, 1, 2])
+    training: dict[str, Any] = Field(default_factory=dict)
+    threads: int = 1
+    hold_out: float = 0.0
+    keep_features: bool = False
+    protocol: Protocol = "own"
+
+    def resolve(self, built: Built | None = None) -> list[Run]:
+        """Return all runs, ready to start.
+
+        Seed by seed, so that an unfinished grid has whole tables of fewer seeds.
+
+        Args:
+            built: The losses and noises that other parts of the grid have built already.
+        """
+        built = built or Built()
+        noises = [built.noise(text) for text in self.noise]
+        self._check(noises)
+        shared = self.model_dump(
+            exclude={"preset", "published_decay", "noise", "losses", "seeds", "training"}
+        )
+        cells = [(noise, *self._cell(row, noise, built)) for noise in noises for row in self.losses]
+        return [
+            resolve(
+                RunSpec(
+                    **shared,
+                    noise=str(noise),
+                    loss=name,
+                    expression=text,
+                    seed=seed,
+                    training=training,
+                ),
+                loss=loss,
+                noise=noise,
+            )
+            for seed in self.seeds
+            for noise, name, loss, text, training in cells
+        ]
+
+    def runs(self) -> list[RunSpec]:
+        """Return the specs of all runs, checked."""
+        return [run.spec for run in self.resolve()]
+
+    def _check(self, noises: Sequence[NoiseSpec]) -> None:
+        if self.preset is not None and self.preset not in PRESETS:
+            raise unknown("preset", self.preset, PRESETS)
+        rows = [row if isinstance(row, str) else row.name for row in self.losses]
+        texts = [str(noise) for noise in noises]
+        for name, values in (("losses", rows), ("noise", texts), ("seeds", self.seeds)):
+            if not values or len(set(values)) < len(values):
+                raise SpecError(f"{name} must be one or more, each once, got {values}")
+        if min(self.seeds) < 0:
+            raise SpecError(f"seeds must be 0 or more, got {min(self.seeds)}")
+
+    def _cell(
+        self, row: str | LossSpec, noise: NoiseSpec, built: Built
+    ) -> tuple[str, Loss, str, dict[str, Any]]:
+        """Name, loss, expression and training settings of a row under a noise."""
+        row = LossSpec(name=row) if isinstance(row, str) else row
+        text = row.loss or row.name
+        training = dict(self.training)
+        if self.preset is not None and has_preset(text, self.preset):
+            chosen = published(text, self.preset, noise)
+            loss = built.make(text, **chosen.parameters)
+            if chosen.l1_decay is not None and self.published_decay:
+                # the protocol of these losses replaces L2 decay by L1 decay
+                training |= {"l1_decay": chosen.l1_decay, "weight_decay": 0.0}
+        else:
+            loss = built.parse(text)
+        return row.name, loss, str(loss), canonical(training)
 
 
 class GridSpec(Frozen):
@@ -22,34 +154,57 @@ class GridSpec(Frozen):
     figure: str | None = None
     parts: list[PartSpec]
 
+    def resolve(self) -> list[list[Run]]:
+        """Return the runs of each part, ready to start; every loss and noise is built once."""
+        built = Built()
+        return [part.resolve(built) for part in self.parts]
+
     def runs(self) -> list[RunSpec]:
-        """Every run of every part, checked."""
-        runs = [run for part in self.parts for run in part.runs()]
-        for run in runs:
-            check(run)
-        return runs
+        """Return the specs of all runs of all parts, checked."""
+        return [run.spec for part in self.resolve() for run in part]
+
+
+# Reading grids
+
+
+def _presets() -> dict[str, Path]:
+    root = Path(str(resources.files(__package__) / "presets"))
+    return {
+        path.relative_to(root).with_suffix("").as_posix(): path
+        for path in sorted(root.rglob("*.toml"))
+    }
 
 
 def presets() -> list[str]:
-    """Names of the grids that come along."""
-    root = Path(str(resources.files(__package__) / "presets"))
-    return sorted(
-        path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.toml")
-    )
+    """Return the names of the shipped grids."""
+    return sorted(_presets())
 
 
 def read_grid(name: str) -> GridSpec:
-    """Read a shipped grid by its name, or a TOML file by its path."""
-    if name in presets():
-        path = Path(str(resources.files(__package__) / "presets" / f"{name}.toml"))
-    else:
-        path = Path(name)
-        if not path.is_file():
-            raise SpecError(f"no preset and no file {name!r}; presets: {', '.join(presets())}")
+    """Read a preset by its name, or a TOML file by its path."""
+    path = _presets().get(name, Path(name))
+    if not path.is_file():
+        raise unknown("preset or file", name, presets())
     try:
         return make_grid(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: {error}") from None
+
+
+def make_grid(table: dict[str, Any]) -> GridSpec:
+    """Make a grid of a TOML table; what stands outside the parts holds for all of them."""
+    shared = {key: value for key, value in table.items() if key in PartSpec.model_fields}
+    own = {
+        key: value for key, value in table.items() if key not in {*PartSpec.model_fields, "part"}
+    }
+    given = table.get("part", [{}])
+    if not isinstance(given, list) or not all(isinstance(part, dict) for part in given):
+        raise SpecError(f"part must be tables, [[part]], got {given!r}")
+    parts = []
+    for part in given:
+        training = {**_table(shared.get("training")), **_table(part.get("training"))}
+        parts.append({**shared, **part, "training": training})
+    return _validated(GridSpec, {**own, "parts": parts})
 
 
 def _table(found: Any) -> dict[str, Any]:
@@ -58,22 +213,134 @@ def _table(found: Any) -> dict[str, Any]:
     return found or {}
 
 
-def make_grid(table: dict[str, Any]) -> GridSpec:
-    """Check a table of settings; what stands outside the parts holds for all of them."""
-    shared = {key: value for key, value in table.items() if key in PART_FIELDS}
-    own = {key: value for key, value in table.items() if key not in PART_FIELDS | {"part"}}
-    parts = []
-    given = table.get("part", [{}])
-    if not isinstance(given, list) or not all(isinstance(part, dict) for part in given):
-        raise SpecError(f"part must be tables, [[part]], got {given!r}")
-    for part in given:
-        training = {**_table(shared.get("training")), **_table(part.get("training"))}
-        parts.append({**shared, **part, "training": training})
+Spec = TypeVar("Spec", bound=Frozen)
+
+
+def _validated(kind: type[Spec], content: dict[str, Any]) -> Spec:
+    """Make a spec, or raise an error of one line that names the wrong key."""
     try:
-        return GridSpec.model_validate({**own, "parts": parts})
+        return kind.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         steps = [str(step) for step in first["loc"] if step != "parts"]
-        place = ".".join(steps[1:] if len(parts) == 1 and steps[0] == "0" else steps)
+        only = len(content.get("parts", [])) == 1 and steps[0] == "0"
+        place = ".".join(steps[1:] if only else steps)
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise SpecError(f"{place}: {first['msg']}{more}") from None
+
+
+def save_grid(store: Path, grid: GridSpec, runs: Sequence[RunSpec]) -> None:
+    """Write the grid that a store holds, for reports."""
+    store.mkdir(parents=True, exist_ok=True)
+    content = {
+        "name": grid.name,
+        "title": grid.title,
+        "table": grid.table,
+        "figure": grid.figure,
+        "runs": [run.id for run in runs],
+    }
+    text = json.dumps(content, indent=1) + "\n"
+    # another selection of the same grid gets a file of its own
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    path = store / f"grid-{grid.name.replace('/', '-')}-{digest}.json"
+    write_atomically(path, text.encode())
+
+
+# Changing grids
+
+
+def read_changes(texts: Sequence[str]) -> dict[str, Any]:
+    """Read `key=value` texts; a value is JSON, or else plain text."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise SpecError(f"a setting must be key=value, got {text!r}")
+        try:
+            found[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            found[key.strip()] = value.strip()
+    return found
+
+
+def _changed(
+    part: PartSpec, changes: dict[str, Any], allowed: set[str], **replaced: Any
+) -> PartSpec:
+    """Return a part with other values; those of training settings go into `training`.
+
+    Args:
+        part: The part.
+        changes: What the user changes, over all else.
+        allowed: The fields that may be changed, besides training settings.
+        replaced: Other new values of fields.
+    """
+    for name in changes:
+        if name not in allowed | TRAINING:
+            raise unknown("setting", name, sorted(allowed | TRAINING))
+    training = {key: value for key, value in changes.items() if key in TRAINING}
+    own = {key: value for key, value in changes.items() if key not in TRAINING}
+    if training.keys() & {"l1_decay", "weight_decay"}:
+        own["published_decay"] = False  # the user's decay holds for every loss
+    content = {**dict(part), **replaced, **own, "training": {**part.training, **training}}
+    return _validated(PartSpec, content)
+
+
+def protocol(data: str) -> PartSpec:
+    """Return the part of a shipped grid that is about a data set: how it is trained."""
+    known = data if data in PROTOCOLS else ELSEWHERE
+    return next(part for part in read_grid(PROTOCOLS[known]).parts if part.data == known)
+
+
+def one_run(
+    data: str, noise: str, loss: str, *, seed: int = 0, changes: dict[str, Any] | None = None
+) -> Run:
+    """Make one run by the protocol of its data set.
+
+    Args:
+        data: Name of a data set.
+        noise: Label noise, as `lossforge.noise.NoiseSpec.parse` reads it.
+        loss: A name of the catalogue, or an expression.
+        seed: Seed of everything random.
+        changes: Other values of fields of `RunSpec` and of training settings.
+    """
+    part = protocol(data)
+    replaced: dict[str, Any] = {"noise": [noise], "losses": [loss], "seeds": [seed]}
+    if part.data != data:
+        replaced |= {"data": data, "data_options": {}, "subset": None, "protocol": "own"}
+    if changes:
+        replaced["protocol"] = "own"
+    allowed = set(RunSpec.model_fields) - {"loss", "expression", "seed", "noise", "training"}
+    allowed |= {"preset", "published_decay"}
+    (run,) = _changed(part, changes or {}, allowed, **replaced).resolve()
+    return run
+
+
+def narrow(
+    grid: GridSpec,
+    *,
+    losses: Sequence[str] = (),
+    noise: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    changes: dict[str, Any] | None = None,
+) -> GridSpec:
+    """Return a grid with other losses, noise, seeds or values; a changed protocol is "reduced".
+
+    Args:
+        grid: The grid.
+        losses: Rows of the grid by name, or other losses; all rows if none.
+        noise: Label noise; that of the grid if none.
+        seeds: Seeds; those of the grid if none.
+        changes: Other values of fields of the parts and of training settings.
+    """
+    allowed = set(PartSpec.model_fields) - {"losses", "noise", "seeds", "training"}
+    parts = []
+    for part in grid.parts:
+        rows = {row if isinstance(row, str) else row.name: row for row in part.losses}
+        replaced: dict[str, Any] = {
+            "losses": [rows.get(loss, loss) for loss in losses] or part.losses,
+            "noise": list(noise) or part.noise,
+            "seeds": list(seeds) or part.seeds,
+        }
+        found = _changed(part, changes or {}, allowed, **replaced)
+        parts.append(found.model_copy(update={"protocol": "reduced"}) if changes else found)
+    return grid.model_copy(update={"parts": parts})

@@ -1,4 +1,4 @@
-"""`lossforge bench`: a grid of runs; `lossforge run`: one of them by its id."""
+"""`lossforge bench`: run a grid; `lossforge run`: do one of its runs by its id."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,12 +10,24 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..benchmark import GridSpec, RunSpec, choose, execute, presets, read_grid, read_spec, statuses
+from ..benchmark import (
+    GridSpec,
+    Run,
+    RunFolder,
+    RunSpec,
+    execute,
+    narrow,
+    presets,
+    read_grid,
+    read_spec,
+    statuses,
+)
 from ..benchmark.executors import run_all
 from ..benchmark.executors.local import processors
-from ..benchmark.plan import estimate, save_grid
-from ..benchmark.prepare import prepare_data, prepare_model
+from ..benchmark.grid import read_changes, save_grid
 from ..benchmark.records import read_records
+from ..benchmark.run import check_data, prepare_data, prepare_model
+from ..benchmark.store import estimate
 from .options import Changes, DataDir, one_line_errors
 
 
@@ -23,33 +35,45 @@ def bench(
     spec: Annotated[
         str, typer.Argument(help="A preset (`--list` shows them) or the path of a TOML file.")
     ] = "digits",
-    losses: Annotated[
-        str | None, typer.Option(help="Only these, separated by commas.", show_default=False)
+    loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only these losses, or others: CE,BEF. Repeatable and comma-separated.",
+            show_default=False,
+        ),
     ] = None,
     noise: Annotated[
-        str | None, typer.Option(help="Only these, separated by commas.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            help="Only this label noise, or other: clean,symmetric:0.4, or a transition matrix in "
+            "a .csv or .npy file. Repeatable and comma-separated.",
+            show_default=False,
+        ),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="These instead, such as 0,1,2.", show_default=False)
+        str | None, typer.Option(help="Other seeds, such as 0,1,2.", show_default=False)
     ] = None,
     changes: Changes = None,
     store: Annotated[
         Path | None,
         typer.Option(help="Folder of runs; runs/NAME by default.", show_default=False),
     ] = None,
-    executor: Annotated[str, typer.Option(help="local, ray, slurm or print.")] = "local",
+    executor: Annotated[
+        str, typer.Option(help="Where to run: local, ray, slurm, or print for shell lines.")
+    ] = "local",
     workers: Annotated[
         int | None,
         typer.Option(help="Runs at a time; one per core or GPU by default.", show_default=False),
     ] = None,
-    runs_per_gpu: Annotated[int, typer.Option(help="Runs that share a GPU.")] = 1,
+    runs_per_gpu: Annotated[int, typer.Option(help="Number of runs that share a GPU.")] = 1,
     address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster: auto, ray://...", show_default=False)
+        str | None,
+        typer.Option(help="Address of a Ray cluster: auto, ray://...", show_default=False),
     ] = None,
     slurm: Annotated[
         list[str] | None,
         typer.Option(
-            help="A parameter of submitit, such as slurm_partition=gpu. May be repeated.",
+            help="A parameter of submitit, such as slurm_partition=gpu. Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -58,24 +82,28 @@ def bench(
     ] = False,
     show_list: Annotated[bool, typer.Option("--list", help="Show the presets.")] = False,
     data_dir: DataDir = None,
+    losses: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones go on.
+    """Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones resumed.
 
-    Several of these commands, on one machine or many, may work on one folder.
+    Several of these commands, on one machine or many, may share one folder of runs.
     """
     with one_line_errors():
         if show_list:
             for name in presets():
                 typer.echo(f"{name:24}{read_grid(name).title}")
             return
-        grid = choose.narrow(
+        if losses:
+            typer.echo("note: --losses is now --loss", err=True)
+        grid = narrow(
             read_grid(spec),
-            losses=_words(losses),
-            noise=_words(noise),
-            seeds=[int(seed) for seed in _words(seeds)],
-            settings=choose.read_settings(changes or []),
+            losses=_words([*(loss or []), *(losses or [])]),
+            noise=_words(noise or []),
+            seeds=[int(seed) for seed in _words([seeds or ""])],
+            changes=read_changes(changes or []),
         )
-        runs = grid.runs()
+        parts = grid.resolve()
+        runs = [run.spec for part in parts for run in part]
         place = store or Path("runs") / grid.name
         if changes and store is None:  # another protocol does not belong in the same tables
             place = place.with_name(f"{place.name}-{runs[0].id[:6]}")
@@ -83,11 +111,9 @@ def bench(
         if dry_run:
             typer.echo(_plan(grid, place, runs, at_once))
             return
-        choose.check_data(runs, data_dir)
-        for part in grid.parts:  # what only shows when it is put together shows now
-            first = part.runs()[0]
-            prepare_model(first, prepare_data(first, data_dir))
+        _check(parts, data_dir)
         save_grid(place, grid, runs)
+        _save_matrices(place, parts)
         with _progress(grid.name, place, runs, at_once) as show:
             run_all(
                 executor,
@@ -97,7 +123,7 @@ def bench(
                 data_dir=data_dir,
                 runs_per_gpu=runs_per_gpu,
                 address=address,
-                parameters=choose.read_settings(slurm or []),
+                parameters=read_changes(slurm or []),
                 on_progress=show,
             )
         if executor == "print":
@@ -109,11 +135,26 @@ def bench(
         typer.echo(f"`lossforge report {place}` makes tables and figures of it", err=True)
 
 
+def _check(parts: Sequence[Sequence[Run]], data_dir: Path | None) -> None:
+    """Find missing data, and networks that do not fit them, before anything trains."""
+    check_data([run for part in parts for run in part], data_dir)
+    for first, *_ in parts:
+        prepare_model(first.spec, prepare_data(first.spec, data_dir, noise=first.noise))
+
+
+def _save_matrices(store: Path, parts: Sequence[Sequence[Run]]) -> None:
+    """Write transition matrices into the folders of their runs, where workers read them."""
+    for part in parts:
+        for run in part:
+            if run.noise.kind == "matrix":
+                RunFolder(store, run.spec).open(run.noise)
+
+
 @contextmanager
 def _progress(
     name: str, store: Path, runs: Sequence[RunSpec], workers: int
 ) -> Iterator[Callable[[Mapping[str, str]], None]]:
-    """A bar over the grid, on stderr, so that output can be piped."""
+    """Show a bar over the runs on stderr, so that output can be piped."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -125,19 +166,20 @@ def _progress(
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task, told = bar.add_task(name, total=len(runs), rest=""), [0]
+        task, printed = bar.add_task(name, total=len(runs), rest=""), 0
 
         def show(found: Mapping[str, str]) -> None:
+            nonlocal printed
             counts = Counter(found.values())
             left = estimate(store, runs, workers) if counts["finished"] < len(runs) else None
             running = [f"{counts['running']} running"] if counts["running"] else []
             rest = ", ".join(running if left is None else [*running, f"about {left} left"])
             bar.update(task, completed=counts["finished"], rest=rest)
             tenth = 10 * counts["finished"] // len(runs)
-            if not console.is_terminal and tenth > told[0]:
-                told[0] = tenth
+            if not console.is_terminal and tenth > printed:
+                printed = tenth
                 done = f"{name}: {counts['finished']} of {len(runs)} runs"
-                typer.echo(", ".join([done, *filter(None, [rest])]), err=True)
+                typer.echo(f"{done}, {rest}" if rest else done, err=True)
 
         yield show
 
@@ -145,19 +187,19 @@ def _progress(
 def run(
     store: Annotated[Path, typer.Argument(help="Folder of runs.")],
     run_id: Annotated[str, typer.Argument(metavar="ID", help="Name of the run's folder.")],
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="Where to train: cpu or cuda.")] = "cpu",
     data_dir: DataDir = None,
 ) -> None:
-    """Do one run of a grid, as `lossforge bench --executor print` lists them."""
+    """Do one run of a grid; `lossforge bench --executor print` prints these commands."""
     with one_line_errors():
         outcome = execute(store, read_spec(store, run_id), data_dir=data_dir, device=device)
         typer.echo(f"{run_id} {outcome}")
 
 
-def _words(text: str | None) -> list[str]:
-    """The parts between commas that are not inside parentheses."""
+def _words(texts: Sequence[str]) -> list[str]:
+    """Split texts at commas that are not inside parentheses."""
     words, depth = [""], 0
-    for letter in text or "":
+    for letter in ",".join(texts):
         depth += {"(": 1, ")": -1}.get(letter, 0)
         if letter == "," and not depth:
             words.append("")
@@ -166,7 +208,8 @@ def _words(text: str | None) -> list[str]:
     return [word.strip() for word in words if word.strip()]
 
 
-def _plan(grid: GridSpec, store: Path, runs: list[RunSpec], workers: int) -> str:
+def _plan(grid: GridSpec, store: Path, runs: Sequence[RunSpec], workers: int) -> str:
+    """Describe a grid, the status of its runs, and the time left."""
     counts = Counter(status for _, status in statuses(store, runs))
     lines = [
         f"{grid.name}: {grid.title}",

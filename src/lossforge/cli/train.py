@@ -1,4 +1,4 @@
-"""`lossforge train`: one run."""
+"""`lossforge train`: train one network on noisy labels."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,33 +10,48 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..benchmark import RunFolder, choose, execute
+from ..benchmark import execute, one_run
+from ..benchmark.grid import read_changes
 from ..benchmark.records import Record, read_record
+from ..benchmark.run import check_data
 from ..training import State, TensorBoard, launched
 from ..training.distributed import world
 from .options import Changes, DataDir, one_line_errors
 
 
 def train(
-    data: Annotated[str, typer.Option(help="A data set, see `lossforge data list`.")] = "digits",
+    data: Annotated[
+        str, typer.Option(help="A data set; `lossforge data list` lists them.")
+    ] = "digits",
     noise: Annotated[
-        str, typer.Option(help="clean, symmetric:0.4, asymmetric:0.4, instance:0.4, human:worst.")
+        str,
+        typer.Option(
+            help="Label noise: clean, given, symmetric:0.4, pair:0.4, asymmetric:0.4, "
+            "instance:0.4, human:worst, or a transition matrix in a .csv or .npy file."
+        ),
     ] = "symmetric:0.4",
     loss: Annotated[
-        str, typer.Option(help="A loss or an expression, see `lossforge losses`.")
+        str,
+        typer.Option(
+            help="A loss (`lossforge losses` lists them) or an expression: '0.5*GCE(q=0.7) + MAE'."
+        ),
     ] = "BEF",
     model: Annotated[
-        str | None, typer.Option(help="A network, instead of the protocol's.", show_default=False)
+        str | None,
+        typer.Option(help="Another network than the protocol's.", show_default=False),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Instead of the protocol's.", show_default=False)
+        int | None,
+        typer.Option(help="Another number of epochs than the protocol's.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of noise, weights, order and augmentation.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of noise, initial weights, batch order and augmentation.")
+    ] = 0,
     changes: Changes = None,
     store: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs/train"),
     device: Annotated[
         str | None,
-        typer.Option(help="cpu or cuda; by default a GPU if there is one.", show_default=False),
+        typer.Option(help="cpu or cuda; a GPU by default if there is one.", show_default=False),
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option(help="Write TensorBoard events into the run's folder.")
@@ -45,41 +60,43 @@ def train(
 ) -> None:
     """Train a network on noisy labels by the published protocol of its data set.
 
-    A run that was interrupted continues; one that is finished is shown. Under torchrun the
-    processes share every batch.
+    An interrupted run is resumed, a finished one is shown. Under torchrun the processes share
+    every batch.
     """
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     with one_line_errors(), launched(place) as place:
-        settings = choose.read_settings(changes or [])
-        settings |= {"model": model} if model else {}
-        settings |= {"epochs": epochs} if epochs is not None else {}
-        spec = choose.one_run(data, noise, loss, seed=seed, settings=settings)
-        choose.check_data([spec], data_dir)
-        folder = RunFolder(store, spec)
-        events = TensorBoard(folder.path / "tensorboard") if tensorboard else None
-        with _progress(spec.settings.epochs) as show:
+        changed = read_changes(changes or [])
+        if model:
+            changed["model"] = model
+        if epochs is not None:
+            changed["epochs"] = epochs
+        run = one_run(data, noise, loss, seed=seed, changes=changed)
+        check_data([run], data_dir)
+        folder = store / run.spec.id
+        events = TensorBoard(folder / "tensorboard") if tensorboard else None
+        with _progress(run.spec.settings.epochs) as show:
 
             def report(state: State) -> None:
                 show(state)
                 if events is not None:
                     events(state)
 
-            outcome = execute(store, spec, data_dir=data_dir, device=place, on_epoch=report)
+            outcome = execute(store, run, data_dir=data_dir, device=place, on_epoch=report)
             if events is not None:
                 events.close()
         if outcome == "busy":
-            raise ValueError(f"another process is at this run; {folder.path} shows how far it is")
+            raise ValueError(f"another process is already running this; see {folder}")
         if world()[0] == 0:
-            record = read_record(folder.path)
+            record = read_record(folder)
             typer.echo(summary(record))
-            typer.echo(f"run        {folder.path}")
+            typer.echo(f"run        {folder}")
             if record.failed:
                 raise typer.Exit(1)
 
 
 @contextmanager
 def _progress(epochs: int) -> Iterator[Callable[[State], None]]:
-    """A bar with loss, accuracy and time left; on stderr, so that output can be piped."""
+    """Show a bar with loss, accuracy and time left on stderr, so that output can be piped."""
     columns = (
         TextColumn("epoch {task.completed}/{task.total}"),
         BarColumn(),
@@ -104,7 +121,7 @@ def _figures(metrics: dict[str, Any]) -> str:
 
 
 def summary(record: Record) -> str:
-    """The results of a run as lines of text: never the best epoch on the test set."""
+    """Return the results of a run as lines of text: never the best epoch on the test set."""
     lines = [f"loss       {record.spec['expression']}"]
     if record.noise_rate is not None:
         lines.append(f"noise      {record.spec['noise']}, {100 * record.noise_rate:.2f} % wrong")

@@ -16,7 +16,9 @@ _UNLISTED = Source("", "", 0)  # a user's own data set
 def check_noise(noise: NoiseSpec, data: str) -> None:
     """Raise a `SpecError` unless a data set can have this noise, before anything is loaded."""
     source = SOURCES.get(data, _UNLISTED)
-    if noise.kind == "weights":
+    if noise.kind == "matrix":
+        noise.transition(source.num_classes or None)
+    if noise.weights is not None and noise.weights.ndim == 1:
         raise SpecError(f"{noise} describes one instance, not the labels of {data}")
     if noise.kind == "human":
         if not source.human_labels:

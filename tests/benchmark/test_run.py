@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from lossforge import data
-from lossforge.benchmark import RunFolder, choose, execute, make_grid, noises
-from lossforge.benchmark.prepare import prepare_data, prepare_model
+from lossforge.benchmark import RunFolder, execute, make_grid, one_run, read_spec
 from lossforge.benchmark.records import read_record, read_records
+from lossforge.benchmark.run import prepare_data, prepare_model
+from lossforge.noise import NoiseSpec
+from lossforge.training import generator
 
 QUICK = {"epochs": 3, "batch_size": 256, "model_options": {"hidden": [16]}}
 
@@ -18,8 +20,13 @@ def _float32():
     torch.set_default_dtype(torch.float32)  # as outside the tests; conftest sets it back
 
 
-def quick(loss="CE", noise="symmetric:0.4", seed=0, **settings):
-    return choose.one_run("digits", noise, loss, seed=seed, settings={**QUICK, **settings})
+def quick(loss="CE", noise="symmetric:0.4", seed=0, **changes):
+    return one_run("digits", noise, loss, seed=seed, changes={**QUICK, **changes}).spec
+
+
+def labels_under(dataset, noise, seed):
+    chance = generator(seed, "noise")
+    return data.noisy_labels(dataset, NoiseSpec.parse(noise), generator=chance)
 
 
 def test_a_run_leaves_a_record(tmp_path):
@@ -109,22 +116,98 @@ def test_a_subset_is_balanced_and_fixed():
 )
 def test_noise_has_the_rate_it_says(name, text, rate):
     dataset = data.load(name)
-    labels = noises.given_labels(dataset, text, seed=3)
+    labels = labels_under(dataset, text, seed=3)
     wrong = (labels != dataset.train.true).double().mean().item()
     assert wrong == pytest.approx(rate, abs=0.06)
-    assert torch.equal(labels, noises.given_labels(dataset, text, seed=3))
+    assert torch.equal(labels, labels_under(dataset, text, seed=3))
 
 
 def test_asymmetric_digits_follow_the_map_of_mnist():
     dataset = data.load("digits")
-    labels = noises.given_labels(dataset, "asymmetric:0.4", seed=0)
+    labels = labels_under(dataset, "asymmetric:0.4", seed=0)
     changed = {(int(a), int(b)) for a, b in zip(dataset.train.true, labels, strict=True) if a != b}
     assert changed == {(7, 1), (2, 7), (5, 6), (6, 5), (3, 8)}
 
 
 def test_given_labels_are_those_of_the_files():
     dataset = data.load("digits").with_noise(torch.zeros(1438, dtype=torch.int64))
-    assert noises.given_labels(dataset, "given", seed=0).sum() == 0
+    assert labels_under(dataset, "given", seed=0).sum() == 0
+
+
+@pytest.fixture
+def matrix(tmp_path):
+    """A transition matrix with class names, in a file."""
+    path = tmp_path / "mine.csv"
+    names = [f"digit {i}" for i in range(10)]
+    rows = torch.full((10, 10), 0.3 / 9, dtype=torch.float64).fill_diagonal_(0.7).tolist()
+    lines = [",".join(["", *names])]
+    lines += [",".join([name, *map(repr, row)]) for name, row in zip(names, rows, strict=True)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_matrix_is_kept_with_the_run(tmp_path, matrix):
+    run = one_run("digits", str(matrix), "CE", changes=QUICK)
+    assert run.spec.noise == str(run.noise)
+    assert run.spec.noise.startswith("mine.csv@")
+    assert "--noise mine.csv --loss" in run.spec.command()
+    assert execute(tmp_path / "a", run) == "done"
+    record = read_record(tmp_path / "a" / run.spec.id)
+    assert record.noise_rate == pytest.approx(0.3, abs=0.05)
+    # a worker has the folder alone
+    RunFolder(tmp_path / "b", run.spec).open(run.noise)
+    matrix.unlink()
+    spec = read_spec(tmp_path / "b", run.spec.id)
+    assert torch.equal(RunFolder(tmp_path / "b", spec).read_noise().weights, run.noise.weights)
+    assert execute(tmp_path / "b", spec) == "done"
+    a, b = ((tmp_path / place / spec.id / "record.json").read_bytes() for place in "ab")
+    assert a == b
+
+
+def test_a_changed_matrix_is_refused(tmp_path, matrix):
+    run = one_run("digits", str(matrix), "CE", changes=QUICK)
+    folder = RunFolder(tmp_path, run.spec)
+    folder.open(run.noise)
+    kept = folder.path / "noise.csv"
+    kept.write_text(kept.read_text().replace("0.7", "0.70000000001", 1))
+    with pytest.raises(
+        ValueError, match=r"noise\.csv was changed: it is not the matrix mine\.csv@"
+    ):
+        execute(tmp_path, run.spec)
+
+
+def test_a_matrix_must_fit_the_data(tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text("0.9,0.1\n0.2,0.8")
+    assert one_run("breast-cancer", str(path), "CE").noise.kind == "matrix"
+    with pytest.raises(ValueError, match="is over 2 classes, not 10"):
+        one_run("digits", str(path), "CE")
+    path.write_text("0.9,0.1\n0.2,0.7")
+    with pytest.raises(ValueError, match=r"row 1 of .* must sum to 1"):
+        one_run("breast-cancer", str(path), "CE")
+    path.write_text("0.9,0.1")
+    with pytest.raises(ValueError, match="describes one instance, not the labels of breast-cancer"):
+        one_run("breast-cancer", str(path), "CE")
+
+
+@pytest.mark.parametrize(
+    ("loss", "parameters"),
+    [
+        ("GCE(q=0.5)", {"q": 0.5}),
+        ("0.5*GCE + MAE", {"terms": [{"coefficient": 0.5, "loss": "GCE", "q": 0.7}, {}]}),
+        ("BEF(lam=1, mu=0)", {"lam": 1.0, "mu": 0.0}),
+    ],
+)
+def test_a_record_holds_the_parameters_of_the_loss(tmp_path, loss, parameters):
+    spec = quick(loss, epochs=0)
+    execute(tmp_path, spec)
+    content = json.loads((tmp_path / spec.id / "record.json").read_text())
+    found = content["loss_parameters"]
+    if "terms" in parameters:
+        assert found["terms"][0] == parameters["terms"][0]
+        assert len(found["terms"]) == len(parameters["terms"])
+    else:
+        assert parameters.items() <= found.items()
 
 
 def test_a_small_grid(tmp_path):

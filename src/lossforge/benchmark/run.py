@@ -1,0 +1,360 @@
+"""One run from spec to record: its data and network, training with checkpoints, the results."""
+
+import hashlib
+import json
+import os
+import platform
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import distributed, nn
+
+from .. import __version__
+from ..data import Dataset, Split, label_files, load, noisy_labels, registry, subset
+from ..data.dataset import members
+from ..data.source import PathLike
+from ..errors import SpecError
+from ..loss import Loss, WeightedSum
+from ..models import load_weights
+from ..models import make as make_model
+from ..noise import NoiseSpec, confusion_counts, noise_rate
+from ..training import Diverged, MetricsFile, Samples, State, features, generator, train
+from ..training.distributed import world
+from .spec import Run, RunSpec, resolve
+from .store import RunFolder
+
+Outcome = Literal["done", "finished before", "busy"]
+OnEpoch = Callable[[State], object]
+COUNTED_CLASSES = 100  # with more classes the record holds no transition counts
+
+
+def execute(
+    store: Path,
+    run: Run | RunSpec,
+    *,
+    data_dir: PathLike | None = None,
+    device: str = "cpu",
+    on_epoch: OnEpoch | None = None,
+) -> Outcome:
+    """Do a run unless finished or claimed by another worker; resume it from its checkpoint.
+
+    Args:
+        store: The folder of runs.
+        run: The run, or its spec, whose loss and noise are then built here.
+        data_dir: Where the data are, instead of the usual folders.
+        device: Where to train.
+        on_epoch: Called after every epoch.
+    """
+    folder = RunFolder(store, run if isinstance(run, RunSpec) else run.spec)
+    outcome: Outcome
+    rank, _ = world()
+    if rank > 0:  # rank 0 alone claims the folder, and broadcasts the outcome
+        outcome = _agree(None, device)
+        if outcome == "done":
+            _train(folder, run, data_dir, device, None)
+        return outcome
+    folder.open(None if isinstance(run, RunSpec) else run.noise)
+    if folder.finished:
+        return _agree("finished before", device)
+    with folder.claim() as ours:
+        # another worker may have finished it since the first check
+        outcome = _agree(
+            "finished before" if folder.finished else "done" if ours else "busy", device
+        )
+        if outcome == "done":
+            _train(folder, run, data_dir, device, on_epoch)
+    return outcome
+
+
+def _agree(outcome: Outcome | None, device: str) -> Outcome:
+    """Return the outcome of rank 0 on all ranks."""
+    content = [outcome]
+    if world()[1] > 1:
+        distributed.broadcast_object_list(content, 0, device=torch.device(device))
+    assert content[0] is not None
+    return content[0]
+
+
+def _train(
+    folder: RunFolder,
+    run: Run | RunSpec,
+    data_dir: PathLike | None,
+    device: str,
+    on_epoch: OnEpoch | None,
+) -> None:
+    """Train a claimed run, and write its results."""
+    if isinstance(run, RunSpec):
+        run = resolve(run, noise=folder.read_noise())
+    spec, leads, started = run.spec, world()[0] == 0, time.time()
+    torch.set_num_threads(spec.threads)
+    dataset = prepare_data(spec, data_dir, noise=run.noise)
+    model = prepare_model(spec, dataset)
+    saved = folder.load_checkpoint() if leads else None
+    ticks = [time.time()]
+
+    pace, saved_at = checkpoint_seconds(), started
+
+    def save(state: State) -> None:
+        nonlocal saved_at
+        MetricsFile(folder.path / "metrics.jsonl")(state)  # before the checkpoint it belongs to
+        if time.time() - saved_at >= pace:
+            folder.save_checkpoint(state.epoch, state.to_bytes())
+            saved_at = time.time()
+        ticks.append(time.time())
+        if on_epoch is not None:
+            on_epoch(state)
+
+    failed, metrics, held_out = None, [], dataset.validation
+    tests = {name: samples(dataset, split) for name, split in dataset.tests.items()}
+    try:
+        state = train(
+            model,
+            run.loss,
+            samples(dataset, dataset.train),
+            tests,
+            spec.settings,
+            seed=spec.seed,
+            validation=None if held_out is None else samples(dataset, held_out),
+            state=None if saved is None else State.from_bytes(saved),
+            device=device,
+            on_epoch=save,
+        )
+        metrics = state.metrics
+    except Diverged as error:
+        failed, metrics = str(error), error.metrics
+    if leads:
+        if spec.keep_features and failed is None:
+            test = next(iter(tests.values()))
+            folder.save_features(features(model, test), test.labels)
+        folder.finish(
+            record(run, dataset, model, metrics, failed),
+            circumstances(spec, device, started, ticks),
+        )
+
+
+def checkpoint_seconds() -> float:
+    """Return the least time between checkpoints, which take most of a small network's epoch."""
+    text = os.environ.get("LOSSFORGE_CHECKPOINT_SECONDS", "5")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"LOSSFORGE_CHECKPOINT_SECONDS must be a number, got {text!r}") from None
+
+
+# The data and the network
+
+
+def check_data(runs: Iterable[Run], data_dir: PathLike | None) -> None:
+    """Raise FileNotFoundError if a file that a run needs is missing, before anything trains."""
+    needed = set()
+    for run in runs:
+        needed.add(run.spec.data)
+        if (labels := label_files(run.noise, run.spec.data)) is not None:
+            needed.add(labels)
+    for name in sorted(needed):
+        missing = registry.find(name).missing(data_dir)
+        if missing:
+            remedy = f"`lossforge data doctor {name}` says how to get it"
+            raise FileNotFoundError(f"{name}: {missing[0]} is missing; {remedy}")
+
+
+@lru_cache(maxsize=1)
+def _load(name: str, options: str, data_dir: str | None) -> Dataset:
+    """Load a data set once for all runs of a worker."""
+    return load(name, data_dir=data_dir, **json.loads(options))
+
+
+def prepare_data(
+    spec: RunSpec,
+    data_dir: PathLike | None = None,
+    *,
+    split: int = 0,
+    noise: NoiseSpec | None = None,
+) -> Dataset:
+    """Load the data of a run, add the noise, take the subset, and hold out the validation part.
+
+    Args:
+        spec: The run.
+        data_dir: Where the data are, instead of the usual folders.
+        split: Which of the possible parts is held out; 0 is that of the run.
+        noise: The run's noise, if it is built already.
+    """
+    folder = None if data_dir is None else os.fspath(data_dir)
+    dataset = _load(spec.data, json.dumps(spec.data_options, sort_keys=True), folder)
+    given = noisy_labels(
+        dataset,
+        NoiseSpec.parse(spec.noise) if noise is None else noise,
+        generator=generator(spec.seed, "noise"),
+        data_dir=data_dir,
+    )
+    dataset = dataset.with_noise(given)
+    if spec.subset is not None:
+        dataset = replace(dataset, train=_balanced(dataset, spec.subset))
+    if spec.hold_out:
+        chance = generator(spec.seed, "hold out", *([split] if split else []))
+        dataset = dataset.hold_out(spec.hold_out, generator=chance)
+    return dataset
+
+
+def _balanced(dataset: Dataset, size: int) -> Split:
+    """Return the first samples of each class, equally many."""
+    train = dataset.train
+    labels = train.given if train.true is None else train.true
+    share = size // dataset.num_classes
+    chosen = torch.cat([group[:share] for group in members(labels)])
+    if len(chosen) != size:
+        raise SpecError(
+            f"subset must be a multiple of the {dataset.num_classes} classes of {dataset.name}, "
+            f"with at most as many samples as each has, got {size}"
+        )
+    return subset(train, chosen.sort().values)
+
+
+def prepare_model(spec: RunSpec, dataset: Dataset) -> nn.Module:
+    """Make the network of a run; its initial weights depend on the seed alone."""
+    probe = dataset.transform(dataset.train.inputs, torch.tensor([0]), None)
+    model = make_model(
+        spec.model,
+        dataset.num_classes,
+        inputs=tuple(probe.shape[1:]),
+        generator=generator(spec.seed, "init"),
+        **spec.model_options,
+    )
+    if spec.weights is not None:
+        load_weights(model, spec.weights, head="new")
+    return model
+
+
+def samples(dataset: Dataset, split: Split) -> Samples:
+    """Return a split as `lossforge.training.train` takes it."""
+    return Samples(partial(dataset.transform, split.inputs), split.given, split.true)
+
+
+# The results
+
+
+def record(
+    run: Run,
+    dataset: Dataset,
+    model: nn.Module,
+    metrics: list[dict[str, Any]],
+    failed: str | None,
+) -> dict[str, Any]:
+    """Return the results: the same bits whenever the run is done on one CPU model."""
+    train, rate, counts = dataset.train, None, None
+    if train.true is not None:
+        rate = noise_rate(train.true, train.given)
+        if dataset.num_classes <= COUNTED_CLASSES:
+            counts = confusion_counts(train.true, train.given, dataset.num_classes).tolist()
+    return {
+        "id": run.spec.id,
+        "spec": run.spec.model_dump(),
+        "classes": dataset.num_classes,
+        "noise_rate": rate,
+        "transition": counts,
+        "metrics": metrics,
+        "parameters": _digest(model),
+        "failed": failed,
+        "loss_parameters": loss_parameters(run.loss),
+    }
+
+
+def loss_parameters(loss: Loss) -> dict[str, Any]:
+    """Return the parameters a loss was made with; of a sum those of its terms.
+
+    Parameters left to their default None are left out, as in the text of the loss. Constructions
+    outside the catalogue have none: their text describes them.
+    """
+    settings = getattr(loss, "settings", None)
+    if settings is not None:
+        return {name: _plain(value) for name, value in settings.items() if value is not None}
+    if isinstance(loss, WeightedSum):
+        terms = [
+            {"coefficient": coefficient, "loss": type(term).__name__, **loss_parameters(term)}
+            for coefficient, term in loss.terms
+        ]
+        return {"terms": terms}
+    return {}
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON keeps it; 8 and 8.0 are one number."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def circumstances(
+    spec: RunSpec, device: str, started: float, ticks: Sequence[float]
+) -> dict[str, Any]:
+    """Return time, versions, machine and command: what the result does not depend on.
+
+    Args:
+        spec: The run.
+        device: Where it was trained.
+        started: When the process that finished it started on it.
+        ticks: The ends of that process's epochs, after its start.
+    """
+    commit, clean = _commit()
+    return {
+        "seconds": time.time() - started,
+        "epoch_seconds": [after - before for before, after in pairwise(ticks)],
+        "versions": {
+            "lossforge": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+        "commit": commit,
+        "clean_tree": clean,
+        "host": socket.gethostname(),
+        "device": _device_name(device),
+        "processes": world()[1],
+        "command": spec.command(),
+    }
+
+
+def _digest(model: nn.Module) -> str:
+    """Hash all parameters and buffers."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def _device_name(device: str) -> str:
+    if torch.device(device).type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _commit() -> tuple[str | None, bool | None]:
+    """Return the commit of the package's working tree, if it has one, and whether it is clean."""
+    try:
+        found = [
+            subprocess.run(
+                ["git", *words],
+                cwd=Path(__file__).parent,
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            ).stdout.strip()
+            for words in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        ]
+    except (OSError, subprocess.SubprocessError):
+        return None, None
+    return found[0], not found[1]

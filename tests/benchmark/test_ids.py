@@ -1,0 +1,52 @@
+"""Ids never change: every archived run still has the id it was recorded under."""
+
+from pathlib import Path
+
+import pytest
+
+from lossforge import parse
+from lossforge.benchmark import RunSpec, one_run
+from lossforge.benchmark.records import read_records
+from lossforge.benchmark.spec import HASHED
+from lossforge.noise import NoiseSpec
+
+ARCHIVES = sorted((Path(__file__).parents[2] / "results").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name.partition(".")[0])
+def test_archived_runs_keep_their_ids(archive):
+    records = read_records(archive)
+    assert records
+    for record in records:
+        assert RunSpec(**record.spec).id == record.id
+    for text in {record.spec["expression"] for record in records}:
+        assert str(parse(text)) == text
+    for text in {record.spec["noise"] for record in records}:
+        assert str(NoiseSpec.parse(text)) == text
+
+
+def test_there_are_archives():
+    assert len(ARCHIVES) == 9
+
+
+def test_the_hash_of_the_first_version():
+    run = one_run("digits", "symmetric:0.6", "BEF", changes={"epochs": 2}).spec
+    assert run.id == "293fb19e93a21fb8"
+    assert set(HASHED) <= set(RunSpec.model_fields)
+
+
+class Later(RunSpec):
+    """A spec of a later version, with one more field."""
+
+    warm_up: int = 0
+
+
+def test_a_new_field_at_its_default_is_not_hashed():
+    run = one_run("digits", "clean", "CE").spec
+    assert Later(**run.model_dump()).id == run.id
+    assert Later(**run.model_dump(), warm_up=1).id != run.id
+
+
+def test_spellings_of_a_noise_are_one_run():
+    ids = {one_run("digits", text, "CE").spec.id for text in ("symmetric:0.4", "Symmetric:0.40")}
+    assert len(ids) == 1
