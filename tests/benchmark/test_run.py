@@ -176,6 +176,18 @@ def test_a_changed_matrix_is_refused(tmp_path, matrix):
         execute(tmp_path, run.spec)
 
 
+def test_the_text_of_a_matrix_names_its_file(tmp_path, matrix, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = one_run("digits", "mine.csv", "CE", changes=QUICK)
+    again = one_run("digits", run.spec.noise, "CE", changes=QUICK)
+    assert again.spec == run.spec
+    assert torch.equal(again.noise.weights, run.noise.weights)
+    assert torch.equal(prepare_data(run.spec).train.given, prepare_data(again.spec).train.given)
+    matrix.write_text(matrix.read_text().replace("0.7", "0.70000000001", 1))
+    with pytest.raises(ValueError, match=r"mine\.csv was changed: it is not the matrix mine\.csv@"):
+        NoiseSpec.parse(run.spec.noise)
+
+
 def test_a_matrix_must_fit_the_data(tmp_path):
     path = tmp_path / "two.csv"
     path.write_text("0.9,0.1\n0.2,0.8")

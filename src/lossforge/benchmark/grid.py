@@ -192,7 +192,7 @@ def read_grid(name: str) -> GridSpec:
 
 
 def make_grid(table: dict[str, Any]) -> GridSpec:
-    """Make a grid of a TOML table; what stands outside the parts holds for all of them."""
+    """Make a grid of a TOML table; keys outside the parts hold for all of them."""
     shared = {key: value for key, value in table.items() if key in PartSpec.model_fields}
     own = {
         key: value for key, value in table.items() if key not in {*PartSpec.model_fields, "part"}

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -24,7 +23,6 @@ from .claim import STALE, claimed, is_alive
 from .spec import RunSpec
 
 KEPT = 2  # checkpoints: if the newest is damaged, the one before it is used
-MATRIX = re.compile(r".+\.(csv|npy)@[0-9a-f]+")  # the noise of a transition matrix
 
 
 class RunFolder:
@@ -57,10 +55,9 @@ class RunFolder:
 
     def read_noise(self) -> NoiseSpec:
         """Read the run's noise; a transition matrix from the folder, checked by its hash."""
-        text = self.spec.noise
-        if not MATRIX.fullmatch(text):
+        text, path = self.spec.noise, self.path / "noise.csv"
+        if not path.exists():
             return NoiseSpec.parse(text)
-        path = self.path / "noise.csv"
         noise = NoiseSpec.parse(str(path))
         if str(noise).rpartition("@")[2] != text.rpartition("@")[2]:
             raise SpecError(f"{path} was changed: it is not the matrix {text}")

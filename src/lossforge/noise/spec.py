@@ -12,12 +12,14 @@ asymmetric:MAP:RATE    the same with a class map from `CLASS_MAPS`
 instance:RATE          wrong where the sample is hard, at this mean rate
 human, human:NAME      a set of labels by human annotators
 weights:W,W,...        one instance's label distribution, the largest weight at its true class
-FILE.csv, FILE.npy     a transition matrix; row i holds the labels that class i is given
+FILE.csv, FILE.npy     a transition matrix; row i holds the labels that class i is given;
+                       FILE.csv@HASH is the same file, checked by the hash of its numbers
 ====================== =====================================================================
 """
 
 import csv
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +70,7 @@ KINDS = {
     "weights": Kind("weights:W,W,..."),
     "matrix": Kind("FILE.csv or FILE.npy with a transition matrix"),
 }
+_PRINTED = re.compile(r"(.+\.(?:csv|npy))@([0-9a-f]{8})", re.IGNORECASE)
 _ALIASES = {"dependent": "instance"}
 FORMS = ", ".join(kind.form for kind in KINDS.values())
 
@@ -104,6 +107,11 @@ class NoiseSpec:
             raise TypeError(f"noise must be text such as 'symmetric:0.4', got {text!r}")
         if Path(text).suffix.lower() in FILES:
             return cls._from_file(Path(text))
+        if printed := _PRINTED.fullmatch(text):
+            found = cls._from_file(Path(printed[1]))
+            if str(found).rpartition("@")[2] != printed[2]:
+                raise SpecError(f"{printed[1]} was changed: it is not the matrix {text}")
+            return found
         word, colon, detail = text.strip().partition(":")
         kind = _ALIASES.get(word.lower(), word.lower())
         if kind == "matrix" or kind not in KINDS:
