@@ -18,9 +18,8 @@ from typing import Any
 import torch
 
 from lossforge.audit import audit, read_subject
-from lossforge.benchmark import RunSpec, execute, read_grid
+from lossforge.benchmark import RunSpec, execute, narrow, read_grid
 from lossforge.benchmark.archive import unpack
-from lossforge.benchmark.choose import narrow
 from lossforge.benchmark.records import Record, read_record
 from lossforge.benchmark.statistics import interval
 

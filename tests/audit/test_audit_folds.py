@@ -12,7 +12,7 @@ from lossforge.audit.cross_validation import (
     trial_epochs,
     try_losses,
 )
-from lossforge.benchmark.prepare import samples
+from lossforge.benchmark.run import samples
 from lossforge.data import Dataset, Split
 from lossforge.training import Diverged, folds
 from lossforge.training.folds import Fold, assign_folds, fit_fold

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import lossforge
 from lossforge import noise, theory
-from lossforge.benchmark import choose
+from lossforge.benchmark import one_run
 from lossforge.cli.frontier import shown
 from lossforge.cli.main import app
 
@@ -269,7 +269,7 @@ def test_a_designed_loss_reads_back_proves_and_trains(words):
     assert f"\n  {found['loss']}\n" in result.stdout
     loss = lossforge.parse(found["loss"])
     assert str(loss) == found["loss"]
-    assert choose.one_run("digits", "pair:0.4", found["loss"]).expression == found["loss"]
+    assert one_run("digits", "pair:0.4", found["loss"]).spec.expression == found["loss"]
     if "--noise" in words:
         options = ["--noise", words[1], "--classes", found["num_classes"]]
         assert run("certify", found["loss"], *options).exit_code == 0

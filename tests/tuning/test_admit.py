@@ -5,7 +5,7 @@ import torch
 from tiny_search import NOISE, SETTINGS
 
 import lossforge
-from lossforge.benchmark.prepare import prepare_data
+from lossforge.benchmark.run import prepare_data
 from lossforge.noise import pair, symmetric
 from lossforge.theory import certify
 from lossforge.tuning import tune

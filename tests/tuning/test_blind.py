@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_search import NOISE, SETTINGS
 
-from lossforge.benchmark.prepare import prepare_data
+from lossforge.benchmark.run import prepare_data
 from lossforge.tuning import score, tune
 from lossforge.tuning.plan import make_plan
 from lossforge.tuning.score import HeldOutScore, blind, visible

@@ -15,7 +15,7 @@ from itertools import islice
 import torch
 from torch import Tensor, nn
 
-from ..benchmark.prepare import prepare_model, samples
+from ..benchmark.run import prepare_model, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset

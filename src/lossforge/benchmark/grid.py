@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from ..catalog import PRESETS, make, parse
+from ..catalog import PRESETS, find, make, parse, select
 from ..errors import SpecError, unknown
 from ..files import write_atomically
 from ..loss import Loss
 from ..noise import NoiseSpec
 from ..training import Settings
-from .spec import Frozen, Protocol, Run, RunSpec, canonical, has_preset, published, resolve
+from .spec import Frozen, Protocol, Run, RunSpec, canonical, has_preset, resolve
 
 TRAINING = {field.name for field in fields(Settings)}
 # The preset whose part on a data set is its protocol, the published one where there is one. Data
@@ -135,7 +135,7 @@ class PartSpec(Frozen):
         text = row.loss or row.name
         training = dict(self.training)
         if self.preset is not None and has_preset(text, self.preset):
-            chosen = published(text, self.preset, noise)
+            chosen = select(self.preset, find(text).name, noise)
             loss = built.make(text, **chosen.parameters)
             if chosen.l1_decay is not None and self.published_decay:
                 # the protocol of these losses replaces L2 decay by L1 decay

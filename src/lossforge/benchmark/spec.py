@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..catalog import Setting, find, parse, select, settings
+from ..catalog import find, parse, settings
 from ..data import check_noise
 from ..data import names as data_names
 from ..errors import SpecError, unknown
@@ -169,8 +169,3 @@ def has_preset(name: str, preset: str) -> bool:
         return bool(settings(preset, find(name).name))
     except ValueError:
         return False
-
-
-def published(name: str, preset: str, noise: str | NoiseSpec) -> Setting:
-    """Return the published setting of a loss for a data set and a noise."""
-    return select(preset, find(name).name, noise)

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ..data.source import PathLike
 from .pool import FAILED, exit_on_signals, exit_with_parent
+from .run import execute
 from .store import read_spec
-from .work import execute
 
 FAILURE = "failed"  # begins the line that reports a failed run
 

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from ..benchmark import choose
-from ..benchmark.prepare import prepare_data
+from ..benchmark.grid import one_run, read_changes
+from ..benchmark.run import check_data, prepare_data
 from ..data.registry import find
 from ..report.search import search_figure
 from ..report.style import check_picture, write_picture
@@ -86,7 +86,7 @@ def tune(
     with one_line_errors():
         if plot is not None:
             check_picture(plot)
-        settings = choose.read_settings(changes or [])
+        settings = read_changes(changes or [])
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         with _progress(loss, trials, 2 * final_seeds) as show:
             found = search(
@@ -122,9 +122,9 @@ def _admitted(
     if kind == "asymmetric" and ":" not in rate:
         class_map = find(data).class_map
         text = f"pair:{rate}" if class_map == "next" else f"asymmetric:{class_map}:{rate}"
-    spec = choose.one_run(data, "given", "CE", settings=settings)
-    choose.check_data([spec], data_dir)
-    return read_noise(text, prepare_data(spec, data_dir).num_classes).weights
+    run = one_run(data, "given", "CE", changes=settings)
+    check_data([run], data_dir)
+    return read_noise(text, prepare_data(run.spec, data_dir).num_classes).weights
 
 
 def draw(found: Tuned, path: Path, title: str) -> None:

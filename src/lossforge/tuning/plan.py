@@ -8,10 +8,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..benchmark.choose import check_data, one_run, protocol
-from ..benchmark.prepare import prepare_data
-from ..benchmark.spec import Frozen, RunSpec, has_preset, published
-from ..catalog import find, make
+from ..benchmark.grid import one_run, protocol
+from ..benchmark.run import check_data, prepare_data
+from ..benchmark.spec import Frozen, RunSpec, has_preset
+from ..catalog import find, make, select
 from ..data.source import PathLike
 from ..errors import SpecError
 from ..theory import read_noise
@@ -73,13 +73,14 @@ def make_plan(
     name = find(loss).name
     space(name, 2)  # rejects a loss without parameters before any data are read
     settings = {"hold_out": HOLD_OUT, **(settings or {})}
-    usual = one_run(data, noise, "CE", seed=seed, settings=settings)
+    run = one_run(data, noise, "CE", seed=seed, changes=settings)
+    usual = run.spec
     if not usual.hold_out:
         raise SpecError("hold_out must be positive: the held-out labels score a trial")
     if not usual.settings.epochs:
         raise SpecError("epochs must be 1 or more, got 0")
-    check_data([usual], data_dir)
-    num_classes = prepare_data(usual, data_dir).num_classes
+    check_data([run], data_dir)
+    num_classes = prepare_data(usual, data_dir, noise=run.noise).num_classes
     parameters, start = _published(data, noise, name, settings, num_classes)
     tuned = space(name, num_classes).make(start, num_classes)
     fixed = {key: value for key, value in parameters.items() if key not in tuned}
@@ -87,7 +88,7 @@ def make_plan(
     spec = usual.model_copy(update={"loss": name, "expression": expression})
     if inspect.Parameter.empty not in find(name).parameters().values():
         # the protocol of the loss may add settings, such as its decay
-        whole = one_run(data, noise, name, seed=seed, settings=settings)
+        whole = one_run(data, noise, name, seed=seed, changes=settings).spec
         spec = spec.model_copy(update={"training": whole.training})
     return Plan(
         loss=name,
@@ -112,7 +113,7 @@ def _published(
     }
     preset = settings.get("preset", protocol(data).preset)
     if preset is not None and has_preset(name, preset):
-        parameters |= published(name, preset, noise).parameters
+        parameters |= select(preset, name, noise).parameters
     if found.start is not None:
         return parameters, dict(found.start)
     numbers = found.find(parameters, num_classes)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..benchmark.prepare import prepare_data, prepare_model, samples
+from ..benchmark.run import prepare_data, prepare_model, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import extra
+from ..run import Outcome, execute
 from ..spec import RunSpec
-from ..work import Outcome, execute
 from .local import processors, worker_gpus
 from .options import CONTINUE, GridStatus, Options
 

@@ -1,4 +1,0 @@
-"""Earlier place of functions of `run`."""
-
-from .run import Outcome as Outcome
-from .run import execute as execute
