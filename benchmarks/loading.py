@@ -142,6 +142,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--repeats", type=rounds, default=15, help="rounds per recipe (default: %(default)s)"
     )
+    parser.add_argument("--quick", action="store_true", help="3 rounds: a look, not a result")
     return parser.parse_args()
 
 
@@ -175,7 +176,7 @@ def main() -> int:
     try:
         args = arguments()
         torch.set_num_threads(1)
-        return 0 if measure(args.data_dir, args.repeats) else 1
+        return 0 if measure(args.data_dir, 3 if args.quick else args.repeats) else 1
     except KeyboardInterrupt:
         say("stopped")
         return 130

@@ -1,7 +1,7 @@
 """The losses as research code writes them: softmax, one-hot labels, formulas, autograd.
 
-With the catalogue's default parameters, so that gradients can be compared. The losses of the
-paper's tables and their parts are here; a loss made only of a formula on p_y needs no naive twin.
+Each formula reads its parameters from the loss that it copies, so that gradients can be compared.
+The losses of the paper's tables and their parts are here.
 """
 
 import math
@@ -11,8 +11,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+import lossforge
+from lossforge import BinaryReduction, TargetSeparation, base
+from lossforge.constructions import EpsSoftmax
+from lossforge.loss import Loss, WeightedSum
+
 Criterion = Callable[[Tensor, Tensor], Tensor]
 Rows = Callable[[Tensor, Tensor], Tensor]  # probabilities (N, K), one-hot labels -> (N,)
+Elementwise = Callable[[Tensor], Tensor]
+
+
+def twin(loss: Loss) -> Criterion | None:
+    """The batch mean of the naive formula of a loss, up to a constant; None if there is none."""
+    rows = _rows(loss)
+    if rows is not None:
+        return of_probs(rows)
+    if not isinstance(loss, WeightedSum):
+        return None
+    parts = [(weight, _rows(member)) for weight, member in loss.terms]
+    if any(rows is None for _, rows in parts):
+        return None
+    return total(*parts)
 
 
 def of_probs(rows: Rows) -> Criterion:
@@ -25,107 +44,164 @@ def of_probs(rows: Rows) -> Criterion:
     return criterion
 
 
-def exponential(x: Tensor) -> Tensor:
-    """Integrate -8 exp(-8 (x - 1/2)^2)."""
-    root = math.sqrt(8)
-    return -8 * math.sqrt(math.pi) / (2 * root) * torch.erf(root * (x - 0.5))
-
-
-def quadratic(x: Tensor) -> Tensor:
-    """Integrate 12 (x - 1/2)^2 - 8."""
-    return 4 * (x - 0.5) ** 3 - 8 * x
-
-
-def balanced(h: Callable[[Tensor], Tensor]) -> Rows:
-    """0.9 TS + 0.1 BR as the paper prints them, up to a constant."""
-
-    def rows(p: Tensor, y: Tensor) -> Tensor:
-        own = (p * y).sum(1, keepdim=True)
-        rivals = p.shape[1] - 1
-        separation = h(own).squeeze(1) - ((1 - y) * h(p)).sum(1) / rivals
-        reduction = ((1 - y) * h(own / (own + p))).sum(1) / rivals
-        return 0.9 * separation + 0.1 * reduction
-
-    return rows
-
-
-def own(p: Tensor, y: Tensor) -> Tensor:
-    return (p * y).sum(1)
-
-
-def ce(p: Tensor, y: Tensor) -> Tensor:
-    return -(y * p.log()).sum(1)
-
-
-def focal(p: Tensor) -> Tensor:
-    return -((1 - p) ** 0.5) * p.log()
-
-
-def rce(p: Tensor, y: Tensor) -> Tensor:
-    return -(p * y.clamp(min=1e-4).log()).sum(1)
-
-
-def nce(p: Tensor, y: Tensor) -> Tensor:
-    logs = p.log()
-    return (y * logs).sum(1) / logs.sum(1)
-
-
-def nfl(p: Tensor, y: Tensor) -> Tensor:
-    terms = focal(p)
-    return (y * terms).sum(1) / terms.sum(1)
-
-
-def nnce(p: Tensor, y: Tensor) -> Tensor:
-    left = p.clamp(min=1e-7).log() - math.log(1e-7)
-    return 1 - (y * left).sum(1) / left.sum(1)
-
-
-def nnfl(p: Tensor, y: Tensor) -> Tensor:
-    top = -((1 - 1e-7) ** 0.5) * math.log(1e-7)
-    left = top - focal(p.clamp(min=1e-7))
-    return 1 - (y * left).sum(1) / left.sum(1)
-
-
-def amse(p: Tensor, y: Tensor) -> Tensor:
-    return ((30 * y - p) ** 2).mean(1)
-
-
-def mae(p: Tensor, y: Tensor) -> Tensor:
-    return (p - y).abs().sum(1)
-
-
-def relaxed(p: Tensor) -> Tensor:
-    best = F.one_hot(p.argmax(1), p.shape[1]).to(p.dtype)
-    return (p + 1e5 * best) / (1 + 1e5)
-
-
 def total(*terms: tuple[float, Rows]) -> Criterion:
     """A weighted sum as released code has it: every term from the logits, with its own softmax."""
     parts = [(weight, of_probs(rows)) for weight, rows in terms]
     return lambda logits, target: sum(weight * part(logits, target) for weight, part in parts)
 
 
-def aul(p: Tensor, y: Tensor) -> Tensor:
-    return ((6.3 - own(p, y)) ** 1.5 - 5.3**1.5) / 1.5
+def _rows(loss: Loss) -> Rows | None:
+    """The formula of a loss that is not a sum, or of a balanced one, which has one softmax."""
+    if getattr(getattr(loss, "base", None), "stop_gradient", False):
+        return None
+    if isinstance(loss, EpsSoftmax):
+        inner = _rows(loss.loss)
+        return relaxed(inner, loss.m) if inner else None
+    make = FORMULAS.get(type(loss))
+    return make(loss) if make else None
 
 
-def agce(p: Tensor, y: Tensor) -> Tensor:
-    return (7**1.5 - (6 + own(p, y)) ** 1.5) / 1.5
+def own(p: Tensor, y: Tensor) -> Tensor:
+    return (p * y).sum(1)
 
 
-NAIVE: dict[str, Criterion] = {
-    "FL": total((1, lambda p, y: (y * focal(p)).sum(1))),
-    "GCE": total((1, lambda p, y: (1 - own(p, y) ** 0.7) / 0.7)),
-    "SCE": total((0.1, ce), (1, rce)),
-    "NCE": total((1, nce)),
-    "NCE+RCE": total((1, nce), (1, rce)),
-    "NCE+AUL": total((1, nce), (4, aul)),
-    "NCE+AGCE": total((1, nce), (4, agce)),
-    "ANL-CE": total((5, nce), (5, nnce)),
-    "ANL-FL": total((5, nfl), (5, nnfl)),
-    "JAL-CE": total((1, nce), (1, amse)),
-    "JAL-FL": total((1, nfl), (1, amse)),
-    "CEeps+MAE": total((0.01, lambda p, y: ce(relaxed(p), y)), (5, mae)),
-    "BEF": of_probs(balanced(exponential)),
-    "BQF": of_probs(balanced(quadratic)),
+def of_own(h: Elementwise) -> Rows:
+    return lambda p, y: h(own(p, y))
+
+
+def ce(p: Tensor, y: Tensor) -> Tensor:
+    return -(y * p.log()).sum(1)
+
+
+def focal(gamma: float) -> Elementwise:
+    return lambda p: -((1 - p) ** gamma) * p.log()
+
+
+def fl(loss: lossforge.FL) -> Rows:
+    terms = focal(loss.base.gamma)
+    return lambda p, y: (y * terms(p)).sum(1)
+
+
+def mae(loss: lossforge.MAE) -> Rows:
+    return lambda p, y: loss.scale / 2 * (p - y).abs().sum(1)
+
+
+def rce(loss: lossforge.RCE) -> Rows:
+    clamp = math.exp(-loss.scale)
+    return lambda p, y: -(p * y.clamp(min=clamp).log()).sum(1)
+
+
+def gce(loss: lossforge.GCE) -> Rows:
+    q = loss.base.q
+    return of_own(lambda p: (1 - p**q) / q)
+
+
+def aul(loss: lossforge.AUL) -> Rows:
+    a, q = loss.base.a, loss.base.q
+    return of_own(lambda p: ((a - p) ** q - (a - 1) ** q) / q)
+
+
+def agce(loss: lossforge.AGCE) -> Rows:
+    a, q = loss.base.a, loss.base.q
+    return of_own(lambda p: ((a + 1) ** q - (a + p) ** q) / q)
+
+
+def nce(loss: lossforge.NCE) -> Rows:
+    def rows(p: Tensor, y: Tensor) -> Tensor:
+        logs = p.log()
+        return loss.scale * (y * logs).sum(1) / logs.sum(1)
+
+    return rows
+
+
+def nfl(loss: lossforge.NFL) -> Rows:
+    def rows(p: Tensor, y: Tensor) -> Tensor:
+        terms = focal(loss.base.gamma)(p)
+        return loss.scale * (y * terms).sum(1) / terms.sum(1)
+
+    return rows
+
+
+def nnce(loss: lossforge.NNCE) -> Rows:
+    eps = loss.base.eps
+
+    def rows(p: Tensor, y: Tensor) -> Tensor:
+        left = p.clamp(min=eps).log() - math.log(eps)
+        return 1 - (y * left).sum(1) / left.sum(1)
+
+    return rows
+
+
+def nnfl(loss: lossforge.NNFL) -> Rows:
+    eps, gamma = loss.base.eps, loss.base.base.gamma
+    top = -((1 - eps) ** gamma) * math.log(eps)
+
+    def rows(p: Tensor, y: Tensor) -> Tensor:
+        left = top - focal(gamma)(p.clamp(min=eps))
+        return 1 - (y * left).sum(1) / left.sum(1)
+
+    return rows
+
+
+def amse(loss: lossforge.AMSE) -> Rows:
+    return lambda p, y: loss.scale * ((loss.a * y - p).abs() ** loss.r).mean(1)
+
+
+def relaxed(rows: Rows, m: float) -> Rows:
+    """A formula of the eps-softmax."""
+
+    def of_relaxed(p: Tensor, y: Tensor) -> Tensor:
+        best = F.one_hot(p.argmax(1), p.shape[1]).to(p.dtype)
+        return rows((p + m * best) / (1 + m), y)
+
+    return of_relaxed
+
+
+def exponential(h: base.Exponential) -> Elementwise:
+    """Integrate alpha exp(beta (x - gamma)^2), beta < 0."""
+    root = math.sqrt(-h.beta)
+    factor = h.alpha * math.sqrt(math.pi) / (2 * root)
+    return lambda x: factor * torch.erf(root * (x - h.gamma))
+
+
+def quadratic(h: base.Quadratic) -> Elementwise:
+    """Integrate alpha (x - gamma)^2 + beta."""
+    return lambda x: h.alpha / 3 * (x - h.gamma) ** 3 + h.beta * x
+
+
+def balanced(loss: lossforge.BEF | lossforge.BQF) -> Rows:
+    """lam TS + mu BR as the paper prints them, up to a constant."""
+    (lam, ts), (mu, br) = loss.terms
+    assert isinstance(ts, TargetSeparation)
+    assert isinstance(br, BinaryReduction)
+    integrate = exponential if isinstance(loss, lossforge.BEF) else quadratic
+    h, paired = integrate(ts.base), integrate(br.base)
+
+    def rows(p: Tensor, y: Tensor) -> Tensor:
+        rivals = p.shape[1] - 1
+        a = max((ts.tau or 0.0) / rivals, ts.a or 0.0)
+        factor = mu * max(1.0, rivals / br.rivals) if br.rivals else mu
+        own = (p * y).sum(1, keepdim=True)
+        separation = h(own).squeeze(1) - a * ((1 - y) * h(p)).sum(1)
+        reduction = ((1 - y) * paired(own / (own + p))).sum(1) / rivals
+        return lam * separation + factor * reduction
+
+    return rows
+
+
+FORMULAS: dict[type[Loss], Callable[..., Rows]] = {
+    lossforge.CE: lambda loss: ce,
+    lossforge.FL: fl,
+    lossforge.MAE: mae,
+    lossforge.RCE: rce,
+    lossforge.GCE: gce,
+    lossforge.AUL: aul,
+    lossforge.AGCE: agce,
+    lossforge.NCE: nce,
+    lossforge.NFL: nfl,
+    lossforge.NNCE: nnce,
+    lossforge.NNFL: nnfl,
+    lossforge.AMSE: amse,
+    lossforge.BEF: balanced,
+    lossforge.BQF: balanced,
 }

@@ -24,7 +24,7 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler announces itself 
 
 import torch
 import torch.nn.functional as F
-from naive import NAIVE, Criterion
+from naive import Criterion, twin
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -91,7 +91,8 @@ def turn(candidate: Candidate, logits: Tensor, target: Tensor, steps: int) -> fl
 def candidates(names: list[str], compiled: bool) -> list[Candidate]:
     """List what is timed: the unit first."""
     eager = [(name, lossforge.parse(name)) for name in names]
-    eager += [(f"naive {name}", NAIVE[name]) for name in names if name in NAIVE]
+    twins = [(f"naive {name}", twin(loss)) for name, loss in eager if name != "CE"]
+    eager += [(name, criterion) for name, criterion in twins if criterion is not None]
     rows = []
     for name, criterion in [(UNIT, F.cross_entropy), *eager]:
         rows.append(Candidate(name, "eager", criterion))
@@ -230,6 +231,7 @@ def arguments() -> argparse.Namespace:
         "--repeats", type=rounds, default=100, help="rounds per shape (default: %(default)s)"
     )
     parser.add_argument("--quick", action="store_true", help="15 rounds: a look, not a result")
+    parser.add_argument("--eager", action="store_true", help="compile nothing, judge no target")
     return parser.parse_args()
 
 
@@ -238,7 +240,7 @@ def main() -> int:
     args = arguments()
     torch.set_num_threads(1)
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-    compiled = shutil.which(compiler) is not None
+    compiled = not args.eager and shutil.which(compiler) is not None
     repeats = 15 if args.quick else args.repeats
     results = {shape: measure(shape, args.losses, repeats, compiled) for shape in args.shapes}
     print(f"Forward + backward, float32, one thread, torch {torch.__version__}, {repeats} rounds.")
@@ -247,7 +249,7 @@ def main() -> int:
     print(table(results))
     if compiled:
         print("", *verdicts(results), sep="\n")
-    else:
+    elif not args.eager:
         print(f"\nNo C++ compiler ({compiler}) on the PATH: nothing compiled, no target judged.")
     return 0
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from loading import check_same_evaluation, load_cifar10, photographs, pillow_images, rounds, say
-from naive import NAIVE
+from naive import twin
 from PIL import Image, ImageOps
 from torch import Generator, Tensor, nn
 from torch.utils.data import DataLoader, Dataset
@@ -88,7 +88,7 @@ def reference(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
     """The plain loop."""
     dataset = OneByOne(images, labels)
     optimizer = SETTINGS.make_optimizer(model.parameters())
-    criterion = NAIVE[LOSS]
+    criterion = twin(lossforge.parse(LOSS))
 
     def turn(order: Tensor) -> tuple[float, float]:
         model.train()
