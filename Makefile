@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-integrations fast lint demo package bench-speed bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
+.PHONY: help test test-all test-integrations lint demo package bench-speed bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,17 +9,18 @@ BASE   := $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 2
 # a thread for each worker: threads that compete for cores are many times slower
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
-CODE   := src tests examples benchmarks docs/conf.py docs/plots.py
+CODE   := conftest.py src tests examples benchmarks docs/conf.py docs/plots.py
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
-test: lint ## linters, types and every test
+test: lint ## linters, types and the tests that are not slow (at most eight minutes on two cores)
+	$(PYTEST) -m "not slow"
+
+test-all: lint ## everything: all tests, each framework in its environment, the package (CI runs this)
 	$(PYTEST) -m "not alone"
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m alone tests/benchmark
-
-fast: $(VENV)/.dev ## the tests that are not marked slow
-	$(PYTEST) -m "not slow"
+	$(MAKE) test-integrations package
 
 test-integrations: $(VENV)/.dev ## the adapters against each framework, in environments of their own (ARGS="hf")
 	$(BIN)/python tests/integrations/environments.py $(ARGS)
@@ -39,7 +40,7 @@ bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross 
 bench-training: $(VENV)/.bench ## images/s of training against a plain loop (ARGS="--quick")
 	$(BIN)/python benchmarks/training.py $(ARGS)
 
-bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipeline of single images (ARGS="--data-dir DIR")
+bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipeline of single images (ARGS="--quick")
 	$(BIN)/python benchmarks/loading.py $(ARGS)
 
 bench-certify: $(VENV)/.bench ## milliseconds of one call of certify (ARGS="--quick")

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import naive
+import pytest
+import torch
 from bases import DERIVATIVES
 from case import Case, Reduced, Separated
 from catalog_cases import CATALOGUE
 
 from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base
+from lossforge.loss import Loss, ProbabilityLoss
 
 F1 = {"alpha": -8, "beta": -8, "gamma": 0.5}
 N1 = naive.exponential(-8, -8, 0.5)
@@ -191,3 +194,27 @@ def named(*ids: str) -> list[Case]:
     """The cases with these ids, in this order."""
     known = {case.id: case for case in CASES}
     return [known[id] for id in ids]
+
+
+def _construction(part: torch.nn.Module) -> str:
+    """The class that a catalogue class hands its parameters to, or itself if it computes."""
+    kind = next(kind for kind in type(part).__mro__ if ".catalog." not in kind.__module__)
+    return type(part).__name__ if kind in (Loss, ProbabilityLoss) else kind.__name__
+
+
+def _structure(case: Case) -> frozenset[str]:
+    """The constructions that a loss is made of, and the laws that it breaks."""
+    return case.breaks | {_construction(part) for part in case.make().modules()}
+
+
+OVER_CASES = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+
+_FIRST = {_structure(case): case.id for case in reversed(CASES)}
+OVER_CONSTRUCTIONS = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.id, marks=[] if case.id in _FIRST.values() else pytest.mark.slow)
+        for case in CASES
+    ],
+)
+"""All cases for a law that a construction settles: in `make test` the first of each kind."""

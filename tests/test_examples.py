@@ -18,6 +18,7 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("PIL")
 pytest.importorskip("sklearn")
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 TRAINABILITY = ROOT / "examples" / "trainability.py"
 TRANSITIONS = ROOT / "examples" / "transitions.py"

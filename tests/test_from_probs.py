@@ -4,12 +4,11 @@ import naive
 import pytest
 import torch
 from bases import ids
-from cases import CASES, F1, Case, named
+from cases import F1, OVER_CASES, OVER_CONSTRUCTIONS, Case, named
 from laws import assert_close, batch, law, rows
 
 from lossforge import BEF, CE, BinaryReduction, TargetSeparation, base
 
-OVER_CASES = pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 SMOOTH_AT_ZERO = named("BEF", "BQF", "TS-f1-tau3", "TS-f2-tau3", "BR-f1", "BR-f2", "BR-linear")
 ZEROS = torch.tensor(
     [
@@ -34,7 +33,7 @@ def test_probabilities_agree_with_logits(case: Case) -> None:
     assert_close(loss.from_probs(torch.softmax(z, 1), q), loss(z, q))
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 @law("from-probs", TypeError)
 def test_shapes_and_policy_are_those_of_logits(case: Case) -> None:
     z, t = torch.randn(2, 5, 3), torch.randint(5, (2, 3))

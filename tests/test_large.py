@@ -35,6 +35,7 @@ def test_many_probability_targets_equal_small_pieces(case: Case) -> None:
     assert_equal_in_pieces(case.make().with_policy(reduction="none"), z, q, 3)
 
 
+@pytest.mark.slow
 @OVER_CASES
 def test_large_value_matches_naive_formula(case: Case) -> None:
     z, t = 2 * torch.randn(3001, 401), torch.randint(401, (3001,))

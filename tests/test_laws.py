@@ -7,13 +7,12 @@ import naive
 import pytest
 import torch
 from bases import ids
-from cases import CASES, Case
+from cases import CASES, OVER_CASES, OVER_CONSTRUCTIONS, Case
 from laws import assert_close, batch, law, rows, value_and_gradient
 from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.gradcheck import GradcheckError
 from torch.func import grad, jacrev, vmap
 
-OVER_CASES = pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 SMOOTH = [case for case in CASES if case.smooth]
 BOUNDED = [case for case in CASES if case.bounded]
 CLOSED = [case for case in CASES if case.has_closed_form_gradient]
@@ -49,7 +48,7 @@ def test_soft_target_gradient_matches_autograd_of_naive_formula(case: Case) -> N
     assert_close(value_and_gradient(lambda x: loss(x, q), z)[1], value_and_gradient(expected, z)[1])
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_label_smoothing_is_the_smoothed_target(case: Case) -> None:
     z, t = batch()
     q = 0.8 * torch.nn.functional.one_hot(t, 5) + 0.2 / 5
@@ -153,7 +152,7 @@ def test_permuting_classes_permutes_the_gradient(case: Case) -> None:
     assert_close(permuted, gradient[:, order])
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_batch_equals_loop_over_samples(case: Case) -> None:
     z, t = batch()
     loss = case.make().with_policy(reduction="none")
@@ -161,7 +160,7 @@ def test_batch_equals_loop_over_samples(case: Case) -> None:
     assert_close(loss.per_sample(z, t), loss(z, t))
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 @pytest.mark.parametrize("soft", [False, True], ids=["index", "probabilities"])
 def test_dense_shape_equals_flattened(case: Case, soft: bool) -> None:
     z = torch.randn(2, 5, 3, 4)
@@ -172,7 +171,7 @@ def test_dense_shape_equals_flattened(case: Case, soft: bool) -> None:
     assert_close(loss(z, t), loss(flat_z, flat_t).reshape(2, 3, 4))
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_ignored_rows_have_zero_gradient_and_do_not_count(case: Case) -> None:
     z, t = batch()
     ignored = torch.tensor([True, False, False, True, False, False])
@@ -209,7 +208,7 @@ def test_symmetric_exactly_if_it_claims_to_be(case: Case) -> None:
     assert spread < 1e-12 if case.symmetric else spread > 1e-3
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_pickle_and_deepcopy_keep_value_and_policy(case: Case) -> None:
     z, t = batch()
     loss = case.make().with_policy(weight=torch.rand(5), label_smoothing=0.1, ignore_index=2)
@@ -217,7 +216,7 @@ def test_pickle_and_deepcopy_keep_value_and_policy(case: Case) -> None:
         assert torch.equal(twin(z, t), loss(z, t))
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_weight_follows_the_module(case: Case) -> None:
     z, t = batch()
     loss = case.make().with_policy(weight=torch.rand(5))
@@ -228,7 +227,7 @@ def test_weight_follows_the_module(case: Case) -> None:
     assert loss.to("meta").weight.device.type == "meta"
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_vmap_and_grad_transform_equal_the_batch(case: Case) -> None:
     z, t = batch()
     loss = case.make()
@@ -238,7 +237,7 @@ def test_vmap_and_grad_transform_equal_the_batch(case: Case) -> None:
     assert_close(vmap(grad(loss))(z, t), gradient)
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_hessian_by_jacrev_equals_double_backward(case: Case) -> None:
     z, t = batch(n=3, k=4)
     loss = case.make(4)

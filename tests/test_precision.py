@@ -5,56 +5,68 @@ import math
 import pytest
 import torch
 from bases import ids
-from cases import CASES, Case, Separated
+from cases import CASES, OVER_CASES, OVER_CONSTRUCTIONS, Case, Separated
 from laws import assert_close, batch, rows, ulp, value_and_gradient
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from lossforge import TargetSeparation, base
 
-OVER_CASES = pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 REDUCTIONS = [case for case in CASES if case.is_reduction]
 SEPARATIONS = [case for case in CASES if case.is_separation]
-OVER_SCALES = pytest.mark.parametrize("scale", [1, 40, 90, 1e4])
-LOW = pytest.mark.parametrize(
-    "dtype", [torch.float32, torch.bfloat16, torch.float16], ids=["float32", "bfloat16", "float16"]
-)
+SCALES = (1.0, 40.0, 90.0, 1e4)
+OVER_SCALES = pytest.mark.parametrize("scale", SCALES)
+LOW = (torch.float32, torch.bfloat16, torch.float16)
 HALF = pytest.mark.parametrize(
     "dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"]
 )
 
 
-def extreme(scale: float, dtype: torch.dtype, n: int = 64) -> tuple[torch.Tensor, torch.Tensor]:
+def extreme(scale: float, dtype: torch.dtype, n: int = 64) -> tuple[Tensor, Tensor]:
     z, t = batch(n=n, k=10, scale=scale)
     return z.to(dtype), t
 
 
-@OVER_CASES
-@OVER_SCALES
-@LOW
-def test_value_and_gradient_are_finite(case: Case, scale: float, dtype: torch.dtype) -> None:
-    z, t = extreme(scale, dtype)
-    loss = case.make(10).with_policy(reduction="none")
-    value, gradient = value_and_gradient(lambda x: loss(x, t), z)
-    assert value.dtype == gradient.dtype == dtype
-    assert torch.isfinite(gradient).all()
-    entropy = cross_entropy(z.double(), t, reduction="none")
-    # a bounded loss is finite everywhere; none of the others exceeds twice the cross entropy
-    representable = torch.full_like(t, case.bounded, dtype=torch.bool)
-    representable |= 2 * entropy < torch.finfo(dtype).max
-    assert representable.any()
-    assert torch.isfinite(value[representable]).all()
+def at_all_scales(n: int = 64, most: float = math.inf) -> tuple[Tensor, Tensor, Tensor]:
+    """The same logits at every scale up to `most`, their labels, and the scale of every row."""
+    z, t = batch(n=n, k=10, scale=1.0)
+    scale = torch.tensor([min(scale, most) for scale in SCALES]).repeat_interleave(n)
+    return scale[:, None] * z.repeat(len(SCALES), 1), t.repeat(len(SCALES)), scale
+
+
+def assert_rows(good: Tensor, scale: Tensor, what: object) -> None:
+    """Fail with the scales of the rows that are not good."""
+    bad = scale[~good.reshape(len(scale), -1).all(1)].unique().tolist()
+    assert not bad, f"{what}, logits of scale {bad}"
 
 
 @OVER_CASES
-@OVER_SCALES
-@LOW
-def test_soft_targets_are_finite(case: Case, scale: float, dtype: torch.dtype) -> None:
-    z, _ = extreme(min(scale, 1e3), dtype, n=8)
-    q = torch.softmax(torch.randn(8, 10), 1).to(dtype)
+def test_value_and_gradient_are_finite(case: Case) -> None:
+    logits, t, scale = at_all_scales()
     loss = case.make(10).with_policy(reduction="none")
-    value, gradient = value_and_gradient(lambda x: loss(x, q), z)
-    assert torch.isfinite(value).all()
-    assert torch.isfinite(gradient).all()
+    for dtype in LOW:
+        z = logits.to(dtype)
+        value, gradient = value_and_gradient(lambda x: loss(x, t), z)
+        assert value.dtype == gradient.dtype == dtype
+        assert_rows(torch.isfinite(gradient), scale, f"gradient in {dtype}")
+        entropy = cross_entropy(z.double(), t, reduction="none")
+        # a bounded loss is finite everywhere; none of the others exceeds twice the cross entropy
+        representable = torch.full_like(t, case.bounded, dtype=torch.bool)
+        representable |= 2 * entropy < torch.finfo(dtype).max
+        assert representable.reshape(len(SCALES), -1).any(1).all()
+        assert_rows(torch.isfinite(value) | ~representable, scale, f"value in {dtype}")
+
+
+@OVER_CASES
+def test_soft_targets_are_finite(case: Case) -> None:
+    logits, _, scale = at_all_scales(n=8, most=1e3)
+    probs = torch.softmax(torch.randn(8, 10), 1).repeat(len(SCALES), 1)
+    loss = case.make(10).with_policy(reduction="none")
+    for dtype in LOW:
+        q = probs.to(dtype)
+        value, gradient = value_and_gradient(lambda x, q=q: loss(x, q), logits.to(dtype))
+        assert_rows(torch.isfinite(value), scale, f"value in {dtype}")
+        assert_rows(torch.isfinite(gradient), scale, f"gradient in {dtype}")
 
 
 @pytest.mark.parametrize("case", REDUCTIONS, ids=ids(REDUCTIONS))
@@ -100,13 +112,13 @@ def test_reduction_in_half_precision_is_within_one_ulp(
 
 
 @OVER_CASES
-@OVER_SCALES
-def test_gradient_in_float32_is_absolutely_accurate(case: Case, scale: float) -> None:
-    z, t = extreme(scale, torch.float32)
+def test_gradient_in_float32_is_absolutely_accurate(case: Case) -> None:
+    logits, t, scale = at_all_scales()
+    z = logits.float()
     loss = case.make(10).with_policy(reduction="none")
     _, actual = value_and_gradient(lambda x: loss(x, t), z)
     _, reference = value_and_gradient(lambda x: loss(x, t), z.double())
-    assert (actual.double() - reference).abs().max() <= 1e-6 * case.scale
+    assert_rows((actual.double() - reference).abs() <= 1e-6 * case.scale, scale, "gradient")
 
 
 @pytest.mark.parametrize("case", SEPARATIONS, ids=ids(SEPARATIONS))
@@ -132,7 +144,7 @@ def test_separation_is_relatively_accurate_near_the_correct_one_hot(dtype: torch
     )
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 @HALF
 def test_autocast_computes_and_returns_float32(case: Case, dtype: torch.dtype) -> None:
     z, t = extreme(2, torch.bfloat16)

@@ -1,31 +1,19 @@
 """Base functions against mpmath quadrature; their derivatives; their parameters."""
 
 import copy
-import functools
 import pickle
 
 import mpmath
 import pytest
 import torch
 from bases import BASES, DERIVATIVES, ELEMENTARY, BaseCase, exponential_case, ids, quadratic_case
+from integrals import DIGITS, GOLDEN, POINTS, integral, integrals
 
 from lossforge import base
 
-POINTS = (0.0, 1e-8, 1e-3, 0.1, 0.3, 0.5, 0.7, 0.9, 1 - 1e-8, 1.0)
 RELATIVE = {torch.float64: 1e-13, torch.float32: 2e-6}
 OVER_BASES = pytest.mark.parametrize("case", BASES, ids=ids(BASES))
 SMOOTH = [case for case in BASES if case.smooth]
-
-
-@functools.cache
-def integral(case: BaseCase, low: float, high: float) -> mpmath.mpf:
-    """The integral of phi in 40 digits, by decades towards 0 and split at kinks and peaks."""
-    with mpmath.workdps(40):
-        if low == high:
-            return mpmath.mpf(0)
-        inner = {10.0**-k for k in range(1, 11)} | {0.25, 0.5, 0.75, 0.9}
-        points = [low, *sorted(p for p in inner if low < p < high), high]
-        return mpmath.quad(lambda s: case.naive.phi(mpmath.mpf(s), mpmath), points)
 
 
 def assert_relative(actual: torch.Tensor, exact: list, dtype: torch.dtype = torch.float64) -> None:
@@ -55,6 +43,21 @@ def test_integral_from_zero_is_accurate_also_near_zero(case: BaseCase) -> None:
         assert_relative(f.H(x), [integral(case, 0.0, p) for p in POINTS])
     else:
         torch.testing.assert_close(f.H(x), -f.h(x), rtol=0, atol=0)
+
+
+@pytest.mark.slow
+@OVER_BASES
+def test_the_kept_integrals_are_those_of_the_density(case: BaseCase) -> None:
+    kept, found = GOLDEN[case.id], integrals(case)
+    assert kept.keys() == found.keys()
+    with mpmath.workdps(40):
+        for bounds, text in kept.items():
+            exact = mpmath.mpf(found[bounds])
+            assert abs(mpmath.mpf(text) - exact) <= 10.0 ** (2 - DIGITS) * abs(exact), bounds
+
+
+def test_the_kept_integrals_are_of_the_cases() -> None:
+    assert GOLDEN.keys() == {case.id for case in BASES}, "run `python tests/base/integrals.py`"
 
 
 @OVER_BASES

@@ -253,6 +253,7 @@ def test_shown_rates_never_exceed_the_proved_ones():
     assert shown(0.0) == "0.0000"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

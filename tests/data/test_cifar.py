@@ -142,6 +142,7 @@ def test_faulty_class_names_are_named(tmp_path, names):
 class TestReal:
     """The real CIFAR-10 images and the label files that belong to them."""
 
+    @pytest.mark.slow
     def test_images(self, cifar10):
         assert len(cifar10.train) == 50_000
         assert len(cifar10.tests["test"]) == 10_000

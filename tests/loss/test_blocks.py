@@ -1,17 +1,14 @@
 """Cutting the work into blocks, to save memory, changes nothing."""
 
-import pytest
 import torch
-from cases import CASES, Case
+from cases import OVER_CONSTRUCTIONS, Case
 from laws import assert_close, batch, value_and_gradient
 
 from lossforge.loss import loss as loss_module
 from lossforge.numerics import rows
 
-OVER_CASES = pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 
-
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_blocks_of_rows_change_neither_value_nor_gradient(case: Case, monkeypatch) -> None:
     logits, target = batch(n=7)
     loss = case.make().with_policy(reduction="none")
@@ -23,7 +20,7 @@ def test_blocks_of_rows_change_neither_value_nor_gradient(case: Case, monkeypatc
         assert_close(cut, reference)
 
 
-@OVER_CASES
+@OVER_CONSTRUCTIONS
 def test_blocks_of_classes_change_neither_value_nor_gradient(case: Case, monkeypatch) -> None:
     logits, _ = batch()
     target = torch.rand_like(logits).softmax(-1)

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 import torch
-from bases import ids
-from cases import CASES, Case, named
+from cases import OVER_CONSTRUCTIONS, Case, named
 from laws import assert_close, law, value_and_gradient
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -78,7 +77,7 @@ def test_gradient_with_respect_to_probability_targets_equals_torch(eps: float) -
     assert_close(actual, expected)
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@OVER_CONSTRUCTIONS
 def test_gradient_with_respect_to_probability_targets_is_the_loss_per_class(case: Case) -> None:
     z, q = torch.randn(3, 4), torch.softmax(torch.randn(3, 4), 1)
     loss = case.make(4).with_policy(reduction="none")
@@ -165,7 +164,7 @@ def test_arguments_may_be_not_contiguous() -> None:
     assert_equals_torch(torch.randn(5, 6).T, torch.randint(5, (12,))[::2])
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@OVER_CONSTRUCTIONS
 def test_reduction_may_change_after_construction(case: Case) -> None:
     z, t = torch.randn(6, 5), torch.randint(5, (6,))
     loss = case.make()
@@ -204,7 +203,7 @@ def test_with_policy_makes_a_copy() -> None:
     assert_close(twin(z, t), direct(z, t))
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@OVER_CONSTRUCTIONS
 def test_nothing_kept_is_nan_for_the_mean_and_zero_for_the_sum(case: Case) -> None:
     z, t = torch.randn(3, 5), torch.full((3,), -100)
     loss = case.make()
@@ -227,7 +226,7 @@ def test_masked_classes_do_what_torch_does(reduction: str) -> None:
     assert_close(eps(z, t), cross_entropy(z, t, reduction=reduction, label_smoothing=0.1))
 
 
-@pytest.mark.parametrize("case", CASES, ids=ids(CASES))
+@OVER_CONSTRUCTIONS
 @law("masked-target")
 def test_masked_target_is_infinite_and_masked_probabilities_are_not_finite(case: Case) -> None:
     z = torch.tensor([[0.3, -torch.inf, 1.0]])

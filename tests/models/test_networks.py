@@ -206,6 +206,7 @@ def test_bfloat16_and_channels_last_give_the_same_logits(kind):
     assert (half - expected).abs().max() < 0.1 * scale
 
 
+@pytest.mark.slow
 @KINDS
 def test_networks_trace_without_a_graph_break(kind):
     network, images = small(kind), torch.randn(2, 3, 32, 32)

@@ -54,6 +54,7 @@ def test_there_are_sixteen_cases():
     assert len(CASES) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("num_classes", "rates"),
     [(10, [0.1998, 0.3996, 0.5994, 0.7992]), (100, [0.198, 0.396, 0.594, 0.792])],

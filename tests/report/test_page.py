@@ -133,6 +133,7 @@ def test_a_banner_says_when_the_protocol_is_not_the_papers(tmp_path, protocols, 
         assert said in text
 
 
+@pytest.mark.slow
 def test_the_papers_numbers_stand_beside_where_the_grid_is_a_table_of_it(tmp_path):
     records = grid(("CE", "BEF"), ("symmetric:0.4",), (0, 1), data="cifar10", protocol="paper")
     text = make_page(tmp_path, records, name="paper/cifar10", table="cifar10")
@@ -159,6 +160,7 @@ def test_features_of_runs_that_diverged_are_noted_instead_of_drawn(tmp_path):
     assert "How it was made" not in section
 
 
+@pytest.mark.slow
 def test_every_panel_has_files_of_its_own(tmp_path):
     records = [
         *grid(("CE", "GCE", "BEF"), ("symmetric:0.4",), (0,)),
@@ -176,6 +178,7 @@ def test_the_smallest_store_has_a_page(tmp_path):
     assert 'id="differences"' not in text
 
 
+@pytest.mark.slow
 def test_a_page_is_the_same_again(tmp_path):
     records = grid(("CE", "GCE"), ("symmetric:0.4",), (0,))
     pages = [make_page(tmp_path / name, records, name="g") for name in ("a", "b")]

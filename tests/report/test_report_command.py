@@ -40,6 +40,7 @@ def test_a_format_is_printed_and_nothing_is_written(store, form, sign):
     assert not (store / "report").exists()
 
 
+@pytest.mark.slow
 def test_without_options_the_page_is_written_into_the_store(store):
     result = run(store)
     assert result.exit_code == 0, result.output
@@ -64,6 +65,7 @@ class Screen:
             return True
 
 
+@pytest.mark.slow
 def test_the_page_is_opened_in_a_terminal_when_asked_for(store, opened, monkeypatch):
     monkeypatch.setattr("lossforge.cli.report.sys", Screen)
     page = store / "report" / "index.html"
@@ -84,6 +86,7 @@ def test_outside_a_terminal_no_page_is_opened(store, opened):
     assert f"report: {store / 'report' / 'index.html'}" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [webbrowser.Error, OSError])
 def test_a_machine_without_a_browser_is_no_error(store, monkeypatch, error):
     def fail(address):

@@ -22,7 +22,10 @@ NOISES = {
 
 
 @pytest.mark.parametrize("family", ["exponential", "quadratic"])
-@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize(
+    "name",
+    ["published", *(pytest.param(n, marks=pytest.mark.slow) for n in NOISES if n != "published")],
+)
 def test_the_recommended_loss_is_proved(family, name):
     noise = NOISES[name]
     found = design(len(noise), noise, family)
@@ -32,6 +35,7 @@ def test_the_recommended_loss_is_proved(family, name):
     assert str(lossforge.parse(str(found.loss))) == str(found.loss)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_coefficient():
     assert design(10, symmetric(10, 0.8)).a_interval == pytest.approx((0.8 / 8.2, 0.25))
     assert design(10, pair(10, 0.4)).tau_interval == pytest.approx((6, 13.5))
@@ -58,6 +62,7 @@ def test_admitted_curvatures_pass_and_others_do_not(family, gamma, classes):
             assert certify(outside, noise, claim="transfers").status == "REFUTED"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["exponential", "quadratic"])
 def test_unknown_noise_takes_the_best_of_both_frontiers(family):
     found = design(10, family=family)

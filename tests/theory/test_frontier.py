@@ -75,6 +75,7 @@ def test_cross_entropy_tolerates_nothing():
     assert frontier(CE(), 10).rate == 0
 
 
+@pytest.mark.slow
 def test_a_direction_of_ones_own_is_the_pair_flip_when_it_is():
     ray = torch.eye(6).roll(1, 1)
     assert frontier(BEF(), 6, ray).rate == pytest.approx(frontier(BEF(), 6, "pair").rate, rel=1e-6)

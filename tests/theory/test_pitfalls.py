@@ -79,6 +79,7 @@ def test_a_design_is_proved_to_its_last_digit():
     assert found.verdict.status == "PROVED"
 
 
+@pytest.mark.slow
 def test_single_precision_as_the_default_changes_nothing(single_precision):
     loss = TargetSeparation(base.Quadratic(1.5, -1.0, 0.5), a=0.0)
     low = frontier(loss, 5, "pair").rate
@@ -120,6 +121,7 @@ def test_policies_that_change_the_labels_are_refused():
             certify(BinaryReduction(base.Linear(), **policy), [0.6, 0.3, 0.1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", ["monotone", "transfers", "global"])
 def test_clean_labels_are_proved(claim):
     loss = TargetSeparation(base.Exponential(-1, 3.0, 1.0), tau=1.0)

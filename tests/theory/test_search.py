@@ -104,6 +104,7 @@ def one_hot(random: np.random.Generator) -> Planted:
     return loss, confusion, (1 + k * a) / ((1 + a) * (1 + k))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "claim"),
     [(reduction, "monotone"), (separation, "monotone"), (one_hot, "global")],

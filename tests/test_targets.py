@@ -1,0 +1,139 @@
+"""Every target of the Makefile works: each is run in a copy of the project, on little."""
+
+import gzip
+import itertools
+import json
+import re
+import shutil
+import sys
+
+import pytest
+from project import ROOT, copy_project, make, run
+
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+BENCHMARKS = {f"bench-{name}" for name in ("speed", "training", "loading", "certify", "audit")}
+HERE = {"help", "demo", "docs-catalog", "docs-results", "results", *BENCHMARKS}
+ELSEWHERE = {"docs"}  # tests/docs/test_docs_site.py
+# `make test-all` is made of them, or they are no more than a command
+NOT_RUN = {"test", "test-all", "test-integrations", "lint", "package", "clean"}
+ROW = re.compile(r"^(?P<name>\S.*?)  +(?P<rest>\S.*\d.*)$", re.MULTILINE)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return copy_project(tmp_path_factory.mktemp("targets"))
+
+
+def names(table: str) -> list[str]:
+    """The first column of a table's rows of numbers."""
+    return [row["name"] for row in ROW.finditer(table)]
+
+
+def judged(done) -> bool:
+    """Whether a benchmark ended as its verdicts say: 1 if a promise was missed, else 0.
+
+    Speed promises are for a quiet machine, so that either will do here.
+    """
+    assert "Traceback" not in done.stderr, done.stderr
+    verdicts = re.findall(r"^(met|MISSED) ", done.stdout, re.MULTILINE)
+    return bool(verdicts) and (done.returncode != 0) == ("MISSED" in verdicts)
+
+
+def test_help_lists_the_targets(project):
+    done = make(project, "help")
+    assert done.returncode == 0, done.stderr
+    assert set(re.findall(r"^  make (\S+)", done.stdout, re.MULTILINE)) == TARGETS
+
+
+def test_speed_compares_every_loss_with_its_naive_twin(project):
+    done = make(project, "bench-speed", "--eager --repeats 1 --shapes 16x10 300x5")
+    assert done.returncode == 0, done.stderr
+    losses = ["BEF", "BQF", "ANL-CE", "JAL-CE", "NCE+AGCE"]
+    expected = ["F.cross_entropy", "CE", *losses, *(f"naive {loss}" for loss in losses)]
+    assert names(done.stdout.split("memory\n")[1]) == expected
+
+
+@pytest.mark.skipif(
+    shutil.which("c++") is None and shutil.which("g++") is None,
+    reason="torch.compile needs a C++ compiler, and none is installed",
+)
+def test_speed_compiles_and_judges(project):
+    done = make(project, "bench-speed", "--repeats 1 --shapes 16x10 --losses BEF")
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.split("memory\n")[1]
+    assert re.findall(r"^(?:naive BEF|BEF|F.cross_entropy) +compiled ", table, re.MULTILINE)
+    assert len(names(table.split("\n\n")[0])) == 6
+    assert len(re.findall(r"^(?:met   |MISSED)  compiled BEF", table, re.MULTILINE)) == 2
+
+
+def test_training_compares_two_networks(project):
+    done = make(project, "bench-training", "--repeats 1")
+    assert judged(done), done.stdout + done.stderr
+    assert names(done.stdout.split("loss share\n")[1].split("\n\n")[0]) == ["cnn8", "cnn8-narrow"]
+
+
+def test_loading_compares_two_recipes(project):
+    done = make(project, "bench-loading", "--repeats 1")
+    assert judged(done), done.stdout + done.stderr
+    rows = names(done.stdout.split("ratio\n")[1].split("\n\n")[0])
+    assert rows == ["crop, mirror", "crop, mirror, rotation"]
+
+
+def test_certify_times_every_case(project):
+    done = make(project, "bench-certify", "--repeats 1")
+    assert judged(done), done.stdout + done.stderr
+    rows = names(done.stdout.split("verdict\n")[1].split("\n\n")[0])
+    assert rows == ["BEF"] * 3 + ["BQF"] * 3 + ["arbitrary"] * 9 + ["peaked"] * 9
+
+
+def test_audit_starts(project):
+    """tests/audit/test_audit_benchmark.py has it audit."""
+    done = make(project, "bench-audit", "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--seeds" in done.stdout
+
+
+def test_demo_trains_and_reports(project):
+    done = make(project, "demo", "--losses CE,BEF --seeds 0 --set epochs=1")
+    assert done.returncode == 0, done.stderr
+    page = (project / "runs" / "digits" / "report" / "index.html").read_text()
+    assert "BEF" in page
+
+
+def test_generated_pages_are_the_committed_ones(project):
+    for target in ("docs-catalog", "docs-results"):
+        done = make(project, target)
+        assert done.returncode == 0, done.stderr
+    for page in ("catalog.md", "results.md"):
+        assert (project / "docs" / page).read_bytes() == (ROOT / "docs" / page).read_bytes()
+
+
+def test_a_sample_of_the_results_is_found_again(project):
+    """Five runs of `make results`: done again, and compared with what is committed of them."""
+    loss, noise = "BEF", "symmetric:0.4"
+    archive = project / "results" / "digits.jsonl.gz"
+    header, *runs = gzip.decompress(archive.read_bytes()).splitlines(keepends=True)
+    specs = [json.loads(run)["spec"] for run in runs]
+    chosen = [(spec["loss"], spec["noise"]) == (loss, noise) for spec in specs]
+    sample = list(itertools.compress(runs, chosen))
+    assert len(sample) == 5
+    kept = project / "sample"
+    kept.mkdir()
+    (kept / archive.name).write_bytes(gzip.compress(b"".join([header, *sample])))
+    store = project / "again"
+    narrowed = ["--losses", loss, "--noise", noise, "--store", store / "digits"]
+    done = run(project, sys.executable, "-m", "lossforge", "bench", "results/digits", *narrowed)
+    assert done.returncode == 0, done.stderr
+    check = ["--runs", store, "--results", kept, "check", "digits"]
+    done = run(project, sys.executable, "benchmarks/results.py", *check)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("digits: as committed (5 runs; ")
+
+
+def test_every_target_is_run() -> None:
+    assert HERE | NOT_RUN | ELSEWHERE == TARGETS
