@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .evaluate import predict
 from .loop import train
-from .objective import LossLike
+from .fit import LossLike
 from .samples import Samples
 from .seeds import generator
 from .settings import Settings
