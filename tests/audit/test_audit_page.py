@@ -108,11 +108,11 @@ def test_the_suspects_are_a_table(found):
 
 
 def test_the_matrix_reads_back(found, tmp_path):
-    from lossforge.cli.arguments import read_matrix
+    from lossforge.noise import NoiseSpec
 
     path = tmp_path / "transition.csv"
     path.write_text(found.transition_csv())
-    assert torch.equal(read_matrix(path), found.noise.noise.T)
+    assert torch.equal(NoiseSpec.parse(str(path)).transition(), found.noise.noise.T)
     read_noise(found.noise.noise.T, 3)
 
 

@@ -39,7 +39,7 @@ def table(tmp_path):
 
 
 def test_a_table_is_audited_and_everything_is_written(table, tmp_path):
-    words = (table, *QUICK, "--loss", "BEF", "--loss", "CE", "--output", tmp_path / "out")
+    words = (table, *QUICK, "--loss", "BEF", "--loss", "CE", "--out", tmp_path / "out")
     result = run(*words)
     assert result.exit_code == 0, result.output
     shown = result.stdout
@@ -71,7 +71,7 @@ def test_a_table_is_audited_and_everything_is_written(table, tmp_path):
 
 
 def test_the_matrix_it_writes_is_one_that_certify_reads(table, tmp_path):
-    assert run(table, *QUICK, "--no-trials", "--loss", "BEF", "--output", tmp_path).exit_code == 0
+    assert run(table, *QUICK, "--no-trials", "--loss", "BEF", "--out", tmp_path).exit_code == 0
     noise = ["--noise", str(tmp_path / "transition.csv")]
     result = CliRunner().invoke(app, ["certify", "BEF", *noise])
     found = json.loads((tmp_path / "audit.json").read_text())
@@ -101,7 +101,7 @@ def test_json_alone_writes_no_file(table, tmp_path):
         (["animals.csv", "--epochs", "0"], "epochs must be an integer of 1 or more"),
         (["animals.csv", "--folds", "200"], "with 200 folds every class needs 200 rows or more"),
         (["animals.csv", "--noise", "symmetric:0.4"], "--noise is only for data sets"),
-        (["animals.csv", "--output", "animals.csv"], "--output must be a folder"),
+        (["animals.csv", "--out", "animals.csv"], "--out must be a folder"),
         (["digits", "--label", "y"], "--label is for tables"),
         (["digits", "--noise", "symmetric"], "symmetric needs a rate"),
         (["few.csv"], "needs 50 labelled rows or more, got 12"),
@@ -138,7 +138,7 @@ def test_an_interrupted_audit_ends_cleanly(table, monkeypatch, tmp_path):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "examine", interrupted)
+    monkeypatch.setattr("lossforge.audit.audit", interrupted)
     result = run(table)
     assert result.exit_code == 130
     assert result.stderr.splitlines() == ["interrupted; nothing was written"]
@@ -148,9 +148,9 @@ def test_an_interrupted_audit_ends_cleanly(table, monkeypatch, tmp_path):
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_page_is_opened_in_a_terminal_alone(table, tmp_path, monkeypatch, terminal):
     opened = []
-    monkeypatch.setattr(command, "examine", lambda *arguments, **options: finding())
-    monkeypatch.setattr(command.webbrowser, "open", opened.append)
-    monkeypatch.setattr(command, "_in_terminal", lambda: terminal)
+    monkeypatch.setattr("lossforge.audit.audit", lambda *arguments, **options: finding())
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("lossforge.cli.output.in_terminal", lambda: terminal)
     assert run(table, "--open").exit_code == 0
     page = (tmp_path / "runs" / "audit" / "animals.csv" / "index.html").as_uri()
     assert opened == ([page] if terminal else [])
@@ -174,7 +174,8 @@ def test_it_is_in_the_help_and_names_every_option():
     shown = run("--help").stdout
     for option in ("--label", "--column", "--noise", "--loss", "--folds", "--repeats", "--epochs"):
         assert option in shown
-    for option in ("--output", "--open", "--json", "--size", "--seed", "--device", "--data-dir"):
+    for option in ("--out", "--open", "--json", "--size", "--seed", "--device", "--data-dir"):
         assert option in shown
     assert "audit" in CliRunner().invoke(app, ["--help"]).stdout
-    assert set(command.CANDIDATES) <= set(lossforge.names())
+    assert set(lossforge.audit.CANDIDATES) <= set(lossforge.names())
+    assert f"By default {', '.join(lossforge.audit.CANDIDATES)}." in " ".join(shown.split())

@@ -55,7 +55,7 @@ def test_help_shows_examples_on_lines_of_their_own(verb):
         (STEEP, "pair:0.4", "REFUTED", "is not robust to this noise"),
         ("CE", "pair:0.1", "REFUTED", "is not the true class at full confidence"),
         ("ce", "symmetric:0", "PROVED", "ce is robust"),
-        ("0.5*GCE(q=0.7) + 0.5*MAE", "symmetric:0.5", "REFUTED", "push the true class down"),
+        ("0.5*GCE(q=0.7) + 0.5*MAE", "symmetric:0.5", "REFUTED", "lower the true class's score"),
     ],
 )
 def test_certify_answers_first_and_then_shows_the_numbers(loss, labels, status, words):
@@ -118,15 +118,15 @@ def test_a_matrix_comes_from_a_file_in_either_form(tmp_path):
         (("BEF", "--noise", "pair:0.5", *TEN), "the rate must be below 0.5"),
         (("BEF", "--noise", "asymmetric:mnist:0.6"), "the rate must be below 0.5"),
         (("BEF", "--noise", "symmetric:1.2", *TEN), "rate of noise must be in [0, 1]"),
-        (("BEF", "--noise", "symmetric:x", *TEN), "must hold numbers alone, got 'x'"),
+        (("BEF", "--noise", "symmetric:x", *TEN), "symmetric noise must be symmetric:RATE"),
         (("BEF", "--noise", "symmetric:0.4"), "needs the number of classes"),
         (("BEF", "--noise", "asymmetric:0.4", *TEN), "asymmetric:cifar10:0.4"),
-        (("BEF", "--noise", "asymmetric:svhn:0.4"), "needs a map of classes"),
-        (("BEF", "--noise", "asymmetric:cifar100:0.4", *TEN), "over 10 classes, got 100"),
+        (("BEF", "--noise", "asymmetric:svhn:0.4"), "unknown class map 'svhn'"),
+        (("BEF", "--noise", "asymmetric:cifar100:0.4", *TEN), "is over 100 classes, not 10"),
         (("BEF", "--noise", "weights:0.6,0.3"), "row 0 of the noise must sum to 1, got 0.9"),
         (("BEF", "--noise", "weights:0.5,0.5"), "no unique largest weight"),
         (("BEF", "--noise", "weights:nan,0.5"), "must hold probabilities"),
-        (("BEF", "--noise", "human:worst"), "noise must be symmetric:RATE"),
+        (("BEF", "--noise", "human:worst"), "is not described by a transition matrix"),
         (("BEF", "--noise", "no-such.csv"), "No such file"),
         (("BEF", "--noise", "no-such.npy"), "No such file"),
         (("BEF", "--noise", "pair:0.4", "--classes", "1"), "--classes must be"),
@@ -146,12 +146,12 @@ def test_what_certify_cannot_read_exits_with_2_and_one_line(words, message):
     ("content", "message"),
     [
         ("", "is empty"),
-        ("a,b\n1,0\n", "row 0 of"),
+        ("a,b\n1,0\n", "name the classes in the same order"),
         ("0.9,0.1\n0.3\n", "equally long"),
-        ("0.9,0.1\n0.3,0.6\n", "row 1 of the noise must sum to 1, got 0.9"),
+        ("0.9,0.1\n0.3,0.6\n", "row 1 of T must sum to 1, got 0.9"),
         ("0.9,0.1\n0.6,0.4\n", "row 1 of the noise has no unique largest weight"),
         ("0.9,0.1\n0.3,0.7\n0.5,0.5\n", "square"),
-        ("0.9,0.2\n-0.1,1.1\n", "row 1 of the noise must hold probabilities"),
+        ("0.9,0.2\n-0.1,1.1\n", "row 1 of T must hold probabilities"),
     ],
 )
 def test_a_wrong_csv_file_is_named_with_its_row(tmp_path, content, message):
@@ -204,7 +204,7 @@ def test_frontiers_are_a_table_beside_the_limits():
 def test_a_direction_is_read_and_json_is_valid(tmp_path):
     ray = torch.eye(4, dtype=torch.float64).roll(1, 1)
     path = write_csv(tmp_path / "ray.csv", ray.tolist())
-    words = ("frontier", "AGCE", "--classes", "4", "--direction", path, "--json")
+    words = ("frontier", "AGCE", "--classes", "4", "--noise", path, "--json")
     found = strict(run(*words).stdout)
     assert [one["direction"] for one in found] == ["symmetric", "pair", "given"]
     assert {one["loss"] for one in found} == {"AGCE"}
@@ -214,7 +214,7 @@ def test_a_direction_is_read_and_json_is_valid(tmp_path):
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_the_frontier_is_drawn(tmp_path, kind):
     path = tmp_path / f"frontier.{kind}"
-    result = run("frontier", "MAE", "NCE+RCE", "--classes", "4", "--plot", path)
+    result = run("frontier", "MAE", "NCE+RCE", "--classes", "4", "--out", path)
     assert result.exit_code == 0, result.output
     assert path.stat().st_size > 5000
     assert f"plot: {path}" in result.stderr
@@ -225,11 +225,11 @@ def test_the_frontier_is_drawn(tmp_path, kind):
     [
         (("BEF", "GEC", *TEN), "unknown loss 'GEC'"),
         (("BEF", "--classes", "1"), "--classes must be"),
-        (("MAE", *TEN, "--plot", "a.pdf"), "must be a .png or .svg file"),
-        (("MAE", *TEN, "--plot", "no-such-folder/a.png"), "there is no folder"),
-        (("MAE", "--classes", "2", "--plot", "a.png"), "3 or more"),
-        (("MAE", *TEN, "--direction", "ray.txt"), "must be a .csv or .npy file"),
-        (("MAE", *TEN, "--direction", "ray.csv"), "No such file"),
+        (("MAE", *TEN, "--out", "a.pdf"), "must be a .png or .svg file"),
+        (("MAE", *TEN, "--out", "no-such-folder/a.png"), "there is no folder"),
+        (("MAE", "--classes", "2", "--out", "a.png"), "3 or more"),
+        (("MAE", *TEN, "--noise", "ray.txt"), "unknown noise 'ray.txt'"),
+        (("MAE", *TEN, "--noise", "ray.csv"), "No such file"),
     ],
 )
 def test_what_frontier_cannot_read_exits_with_2_and_one_line(words, message):
@@ -242,9 +242,9 @@ def test_what_frontier_cannot_read_exits_with_2_and_one_line(words, message):
 
 def test_a_direction_of_another_size_is_named(tmp_path):
     path = write_csv(tmp_path / "ray.csv", [[0, 1], [1, 0]])
-    result = run("frontier", "MAE", *TEN, "--direction", path)
+    result = run("frontier", "MAE", *TEN, "--noise", path)
     assert result.exit_code == 2
-    assert "direction must be 10 x 10 or one row of it, got shape (2, 2)" in result.stderr
+    assert "is over 2 classes, not 10" in result.stderr
 
 
 def test_shown_rates_never_exceed_the_proved_ones():
@@ -293,7 +293,7 @@ def test_the_admissible_set_is_shown():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "say the number of classes"),
+        ((), "the number of classes or the noise is needed"),
         (("--noise", "pair:0.5", *TEN), "the rate must be below 0.5"),
         (("--classes", "1"), "must be an integer of 2 or more"),
     ],

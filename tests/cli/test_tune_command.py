@@ -30,7 +30,7 @@ def run(*arguments):
 def test_a_search_is_done_tested_drawn_and_shown_again(tmp_path):
     picture = tmp_path / "search.png"
     words = ["--loss", "NCE+AGCE", *QUICK, "--final-seeds", "2", "--store", tmp_path / "store"]
-    first = run(*words, "--plot", picture)
+    first = run(*words, "--out", picture)
     assert first.exit_code == 0, first.output
     assert picture.read_bytes().startswith(b"\x89PNG")
     best = re.search(r"^best +(.*)$", first.stdout, re.MULTILINE)[1]
@@ -67,7 +67,7 @@ def test_a_search_is_done_tested_drawn_and_shown_again(tmp_path):
         (["--admit", "symmetric:0.95"], "the rate must be below 0.9"),
         (["--admit", "asymmetric:0.6"], "the rate must be below 0.5"),
         (["--admit", "nothing"], "noise must be"),
-        (["--plot", "search.pdf"], "a picture must be a .png or .svg file"),
+        (["--out", "search.pdf"], "a picture must be a .png or .svg file"),
         (["--storage", "nothing"], "the storage does not work"),
         (["--loss", "GJS"], "input must hold 2 views"),
     ],
@@ -85,6 +85,6 @@ def test_help_names_every_option():
     shown = run("--help").stdout
     for option in ("--data", "--noise", "--loss", "--trials", "--store", "--seed", "--set"):
         assert option in shown
-    for option in ("--storage", "--admit", "--workers", "--plot", "--json", "--final-seeds"):
+    for option in ("--storage", "--admit", "--workers", "--out", "--json", "--final-seeds"):
         assert option in shown
-    assert "true labels are read at the end, once" in " ".join(shown.split())
+    assert "true labels are read once, at the end" in " ".join(shown.split())

@@ -89,7 +89,7 @@ def _parse(words: list[str]) -> None:
     while hasattr(command, "commands"):
         verb, *words = words
         parent = command.make_context(verb, [], parent=parent, resilient_parsing=True)
-        command = command.commands[verb]
+        command = command.get_command(parent, verb)
     command.make_context(None, words, parent=parent)
 
 

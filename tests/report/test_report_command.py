@@ -67,7 +67,7 @@ class Screen:
 
 @pytest.mark.slow
 def test_the_page_is_opened_in_a_terminal_when_asked_for(store, opened, monkeypatch):
-    monkeypatch.setattr("lossforge.cli.report.sys", Screen)
+    monkeypatch.setattr("lossforge.cli.output.sys", Screen)
     page = store / "report" / "index.html"
     result = run(store)
     assert opened == []
@@ -93,7 +93,7 @@ def test_a_machine_without_a_browser_is_no_error(store, monkeypatch, error):
         raise error("no browser")
 
     monkeypatch.setattr("webbrowser.open", fail)
-    monkeypatch.setattr("lossforge.cli.report.sys", Screen)
+    monkeypatch.setattr("lossforge.cli.output.sys", Screen)
     result = run(store, "--open")
     assert result.exit_code == 0, result.output
     assert "no browser" not in result.output

@@ -4,26 +4,20 @@ import json
 import re
 import shlex
 import sys
-import webbrowser
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
 
-from ..audit import CANDIDATES, Audit, Progress, read_subject
-from ..audit import audit as examine
-from ..audit.audit import EPOCHS, FOLDS, REPEATS
-from ..audit.read import SIZE
-from ..report.page import SHOWN, audit_page
-from .arguments import AsJson
-from .certify import WIDTH, labelled
-from .options import DataDir, one_line_errors
+from . import library
+from .options import AsJson, DataDir, Device, one_line_errors, pick_device, separate
+from .output import aligned, labelled, open_page, progress_bar
+
+if TYPE_CHECKING:
+    from ..audit import Audit, Progress
 
 PAIRS, SUSPECTS = 6, 10
 
@@ -57,55 +51,53 @@ def audit(
     loss: Annotated[
         list[str] | None,
         typer.Option(
-            help="A candidate, in order of preference. May be repeated. "
-            f"By default {', '.join(CANDIDATES)}.",
+            help="Candidates in order of preference, separated by commas. May be repeated. By "
+            "default BQF, BEF, ANL-CE, JAL-CE, NCE+RCE, NCE+AGCE, CEeps+MAE, GCE, SCE, CE.",
             show_default=False,
         ),
     ] = None,
-    folds: Annotated[int, typer.Option(help="Of the cross-validation.")] = FOLDS,
+    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
     repeats: Annotated[
         int, typer.Option(help="Cross-validations to average; more is slower and steadier.")
-    ] = REPEATS,
-    epochs: Annotated[int, typer.Option(help="The most that a network is trained for.")] = EPOCHS,
+    ] = 3,
+    epochs: Annotated[int, typer.Option(help="Most epochs to train a network.")] = 60,
     trials: Annotated[
-        bool, typer.Option(help="Train with the losses that are proved, to see how they learn.")
+        bool, typer.Option(help="Train with the losses that are proved, to compare how they learn.")
     ] = True,
-    size: Annotated[int, typer.Option(help="Pixels a side of images, for the network.")] = SIZE,
-    seed: Annotated[int, typer.Option(help="Of noise, folds, weights and batch order.")] = 0,
-    output: Annotated[
+    size: Annotated[int, typer.Option(help="Height and width of images for the network.")] = 32,
+    seed: Annotated[int, typer.Option(help="Seed of noise, folds, weights and batch order.")] = 0,
+    out: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write the page, the suspects and the matrix. Without --json: "
-            "runs/audit/NAME.",
+            help="Folder for the page, the suspects and the matrix; runs/audit/NAME by default, "
+            "and none with --json.",
             show_default=False,
         ),
     ] = None,
     show: Annotated[
         bool,
-        typer.Option("--open", help="Open the page in a browser, if this is typed in a terminal."),
+        typer.Option("--open", help="Open the page in a browser, if stdout is a terminal."),
     ] = False,
-    device: Annotated[
-        str | None,
-        typer.Option(help="cpu or cuda; by default a GPU if there is one.", show_default=False),
-    ] = None,
+    device: Device = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
     """Estimate how many labels are wrong and which, and recommend a loss for that noise.
 
-    A small network is cross-validated on the labels as they are; no true label is needed, and none
-    is looked at. What is written: index.html, suspects.csv, transition.csv (for `lossforge
-    certify` and `lossforge design`) and audit.json.
+    A small network is cross-validated on the labels as they are; no true label is read. Writes
+    index.html, suspects.csv, transition.csv (for `lossforge certify` and `lossforge design`) and
+    audit.json.
 
     \b
     lossforge audit reviews.csv --label sentiment --open
-    lossforge audit photos/ --output audit
+    lossforge audit photos/ --out audit
     lossforge audit digits --noise symmetric:0.4
     """
-    torch.set_num_threads(1)  # networks so small are slower on several cores
     with one_line_errors(), _progress() as show_progress:
-        _check_output(output)
-        subject = read_subject(
+        if out is not None and out.exists() and not out.is_dir():
+            raise ValueError(f"--out must be a folder, {str(out)!r} is a file")
+        library.torch.set_num_threads(1)  # networks so small are slower on several cores
+        subject = library.audit.read_subject(
             data,
             label=label,
             columns=column or None,
@@ -115,50 +107,39 @@ def audit(
             data_dir=data_dir,
             on_progress=show_progress,
         )
-        found = examine(
+        found = library.audit.audit(
             subject,
-            losses=loss or CANDIDATES,
+            losses=separate(loss) or library.audit.CANDIDATES,
             folds=folds,
             repeats=repeats,
             epochs=epochs,
             trials=trials,
             seed=seed,
-            device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
+            device=pick_device(device),
             on_progress=show_progress,
         )
     with one_line_errors():
-        folder = output or (None if as_json else Path("runs/audit") / _file_name(subject.name))
+        folder = out or (None if as_json else Path("runs/audit") / _file_name(subject.name))
         page = None if folder is None else write(found, folder, _command())
         plain = found.to_json()
         typer.echo(json.dumps(plain) if as_json else "\n".join(lines(plain, folder)))
-        if page is not None and show and _in_terminal():
-            # where there is no browser, the path was printed
-            with suppress(webbrowser.Error, OSError):
-                webbrowser.open(page.resolve().as_uri())
+        if page is not None and show:
+            open_page(page)
 
 
-def write(found: Audit, folder: Path, command: str) -> Path:
-    """Write all files of an audit, and return the page."""
+def write(found: "Audit", folder: Path, command: str) -> Path:
+    """Write all files of an audit and return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = found.to_json()
-    shown = [one["index"] for one in plain["suspects"][:SHOWN]]
+    shown = [one["index"] for one in plain["suspects"][: library.audit_report.SHOWN]]
     images = {row: image for row in shown if (image := found.subject.picture(row)) is not None}
     page = folder / "index.html"
-    page.write_text(audit_page(plain, command=command, pictures=images), encoding="utf-8")
+    text = library.audit_report.audit_page(plain, command=command, pictures=images)
+    page.write_text(text, encoding="utf-8")
     (folder / "suspects.csv").write_text(found.suspects_csv(), encoding="utf-8")
     (folder / "transition.csv").write_text(found.transition_csv(), encoding="utf-8")
     (folder / "audit.json").write_text(json.dumps(plain) + "\n", encoding="utf-8")
     return page
-
-
-def _check_output(output: Path | None) -> None:
-    if output is not None and output.exists() and not output.is_dir():
-        raise ValueError(f"--output must be a folder, {str(output)!r} is a file")
-
-
-def _in_terminal() -> bool:
-    # a script, a pipe or a CI job has nobody to look at a page
-    return sys.stdout.isatty()
 
 
 def _file_name(name: str) -> str:
@@ -171,17 +152,17 @@ def _command() -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Progress], None]]:
-    """A bar on stderr in a terminal, and a line for each step elsewhere."""
-    console = Console(stderr=True)
+def _progress() -> Iterator[Callable[["Progress"], None]]:
+    """A bar in a terminal, and a line for each step elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
-        task, told = bars.add_task("reading", total=None), [""]
+    with progress_bar(*columns) as bar:
+        task, printed = bar.add_task("reading", total=None), ""
 
-        def show(now: Progress) -> None:
-            bars.update(task, description=now.text, completed=now.done, total=now.total)
-            if not console.is_terminal and now.text != told[0]:
-                told[0] = now.text
+        def show(now: "Progress") -> None:
+            nonlocal printed
+            bar.update(task, description=now.text, completed=now.done, total=now.total)
+            if bar.disable and now.text != printed:
+                printed = now.text
                 typer.echo(now.text, err=True)
 
         try:
@@ -233,8 +214,8 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(
             (
                 "warning",
-                f"of class {one['true']!r} at least as many are labelled {one['given']!r} as right:"
-                " nothing can be learnt about it from these labels",
+                f"at least as many samples of class {one['true']!r} are labelled {one['given']!r} "
+                "as correctly: nothing can be learnt about it from these labels",
             )
         )
     return facts
@@ -245,7 +226,7 @@ def _pairs(found: dict[str, Any]) -> list[str]:
     for one in found["confusions"][:PAIRS]:
         span = f"{_percent(one['low'])} to {_percent(one['high'])}"
         rows.append((one["true"], one["given"], _percent(one["rate"]), span, f"{one['rows']:.0f}"))
-    return _table(rows) if len(rows) > 1 else ["no class is mistaken for another"]
+    return aligned(rows) if len(rows) > 1 else ["no class is mistaken for another"]
 
 
 def _losses(found: dict[str, Any]) -> list[str]:
@@ -254,7 +235,7 @@ def _losses(found: dict[str, Any]) -> list[str]:
         share = "-" if one["proved_share"] is None else f"{100 * one['proved_share']:.0f} %"
         learnt = "-" if one["accuracy"] is None else _percent(one["accuracy"])
         rows.append((one["name"], one["status"], share, learnt))
-    return _table(rows)
+    return aligned(rows)
 
 
 def _advice(found: dict[str, Any]) -> list[str]:
@@ -272,27 +253,8 @@ def _suspects(found: dict[str, Any]) -> list[str]:
             (one["where"], one["given"], one["suggested"], f"{one['confidence']:.3f}", one["text"])
         )
     left = len(suspects) - SUSPECTS
-    return [*_table(rows), *([f"and {left:,} more"] if left > 0 else [])]
+    return [*aligned(rows), *([f"and {left:,} more"] if left > 0 else [])]
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns side by side; the last takes what is left of the width."""
-    cells = [[_cut(cell, 36) for cell in row[:-1]] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    found = []
-    for row, words in zip(rows, cells, strict=True):
-        line = "  ".join(f"{word:{width}}" for word, width in zip(words, widths, strict=True))
-        found.append(f"{line}  {_cut(row[-1], max(20, WIDTH - len(line) - 2))}".rstrip())
-    return found
-
-
-def _cut(text: str, width: int) -> str:
-    """A text without its middle, where it is too long: the ends of paths tell them apart."""
-    if len(text) <= width:
-        return text
-    half = (width - 1) // 2
-    return f"{text[:half]}…{text[half - width + 1 :]}"

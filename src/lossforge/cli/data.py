@@ -1,32 +1,32 @@
-"""`lossforge data`: what data there are, getting them, and examining them."""
+"""`lossforge data`: list, download and examine data sets."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from ..data import diagnose, fetch, registry
-from .options import DataDir, one_line_errors
+from . import library
+from .options import DataDir, new_app, one_line_errors
 
-app = typer.Typer(no_args_is_help=True, help="List, download and examine data sets.")
+data = new_app(no_args_is_help=True, help="List, download and examine data sets.")
 
 Name = Annotated[str, typer.Argument(help="A name that `lossforge data list` shows.")]
 
 
-@app.command("list")
+@data.command("list")
 def show_list() -> None:
-    """Show every data set and set of labels, and which can be downloaded."""
-    for source in registry.SOURCES.values():
-        how = "" if not source.layout else "by hand" if source.obtain else "fetch"
-        typer.echo(f"{source.name:16}{how or 'embedded':10}{source.summary}")
+    """List all data sets and label sets, and how to get them."""
+    for source in library.sources.SOURCES.values():
+        how = "embedded" if not source.layout else "by hand" if source.obtain else "fetch"
+        typer.echo(f"{source.name:16}{how:10}{source.summary}")
 
 
-@app.command("fetch")
+@data.command("fetch")
 def fetch_data(name: Name, data_dir: DataDir = None) -> None:
-    """Download a data set, checked against its published checksum."""
+    """Download a data set and verify its published checksum."""
     with one_line_errors():
-        terms = registry.find(name).terms
-        paths = fetch(name, data_dir=data_dir)
+        terms = library.sources.find(name).terms
+        paths = library.data.fetch(name, data_dir=data_dir)
     for path in paths:
         typer.echo(path)
     if not paths:
@@ -35,15 +35,15 @@ def fetch_data(name: Name, data_dir: DataDir = None) -> None:
         typer.echo(f"terms: {terms}", err=True)
 
 
-@app.command()
+@data.command()
 def doctor(name: Name, data_dir: DataDir = None) -> None:
-    """Say what is there of a data set, what is missing, and whether all of it can be read.
+    """Check that the files of a data set are complete and can be read.
 
-    Exits with 1 if there is a problem.
+    Exit status 1 if there is a problem.
     """
     problems = 0
     with one_line_errors():
-        for finding in diagnose(name, data_dir=data_dir, progress=_show_progress):
+        for finding in library.data.diagnose(name, data_dir=data_dir, progress=_show_progress):
             problems += finding.kind == "problem"
             typer.echo(f"{finding.kind + ':':9}{finding.text}")
     raise typer.Exit(1 if problems else 0)

@@ -3,22 +3,29 @@
 import json
 import math
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .. import theory
-from ..catalog import parse
-from ..errors import SpecError
-from ..theory import Design
-from ..theory.design import Family
-from .arguments import FORMS, AsJson, Classes, Noise, read_noise, waiting
-from .certify import labelled
+from . import library
 from .frontier import shown
-from .options import one_line_errors
+from .options import (
+    FORMS,
+    AsJson,
+    Classes,
+    DataName,
+    Noise,
+    data_classes,
+    one_line_errors,
+    read_noise,
+)
+from .output import labelled, waiting
+
+if TYPE_CHECKING:
+    from ..theory import Design
 
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
-DIGITS = 10  # classes of the data that `lossforge train` takes by itself
+DIGITS = 10  # classes of the default data set of `lossforge train`
 _CURVATURE = {"exponential": "beta", "quadratic": "alpha/beta"}
 
 
@@ -28,43 +35,51 @@ def design(
         str | None,
         typer.Option(help=f"One of {FORMS}. Unknown if not given.", show_default=False),
     ] = None,
+    data: DataName = None,
     family: Annotated[
-        Family, typer.Option(help="Of the base function: that of BEF, or that of BQF.")
+        Literal["exponential", "quadratic"],
+        typer.Option(help="The family of the base function: that of BEF, or that of BQF."),
     ] = "exponential",
     as_json: AsJson = False,
 ) -> None:
-    """Make a loss for a label noise, proved to be robust to it.
+    """Make a loss that is proved robust to a label noise.
 
-    Shows what else would be: the coefficients and curvatures that the noise admits. Without a
-    noise, the loss comes as close as it can to the limits of symmetric noise and of pair flips at
-    once. Status 1 if the loss is not proved to be robust.
+    Also shows all coefficients and curvatures that the noise admits. Without a noise, the loss is
+    as close as possible to the limits of symmetric noise and of pair flips at once. Exit status 1
+    if the loss is not proved robust.
 
     \b
     lossforge design --classes 10 --noise pair:0.4
-    lossforge design --noise asymmetric:cifar100:0.4 --family quadratic
+    lossforge design --noise asymmetric:0.4 --data cifar100 --family quadratic
     lossforge design --noise estimated.csv --json
     lossforge design --classes 100
     """
     with one_line_errors():
-        if noise is None and classes is None:
-            raise SpecError("say the number of classes, --classes 10, or the noise, --noise NOISE")
-        labels = None if noise is None else read_noise(noise, classes)
-        count = labels.num_classes if labels is not None else classes or 0
+        labels = None if noise is None else read_noise(noise, classes, data)
+        if labels is not None:
+            classes = labels.num_classes
+        elif data is not None:
+            classes = data_classes(data, classes)[0]
+        if classes is None:
+            raise ValueError(
+                "the number of classes or the noise is needed: --classes 10, --data, --noise NOISE"
+            )
         with waiting("designing a loss"):
-            found = theory.design(count, None if labels is None else labels.weights, family)
+            weights = None if labels is None else labels.weights
+            found = library.theory.design(classes, weights, family)
         text = str(found.loss)
-        if str(parse(text)) != text:
+        if str(library.catalog.parse(text)) != text:
             raise ValueError(f"the loss {text} does not read back")
         if as_json:
-            typer.echo(json.dumps(_plain(found), allow_nan=False))
+            typer.echo(json.dumps(_plain(found, labels), allow_nan=False))
         else:
             typer.echo("\n".join(_lines(found, labels)))
     proved = found.verdict is None or found.verdict.status == "PROVED"
     raise typer.Exit(0 if proved else 1)
 
 
-def _lines(found: Design, noise: Noise | None) -> list[str]:
-    about = "noise that is not known" if noise is None else noise.text
+def _lines(found: "Design", noise: Noise | None) -> list[str]:
+    about = "unknown noise" if noise is None else noise.text
     lines = [f"a loss for {about}, {found.num_classes} classes:", "", f"  {found.loss}", ""]
     fields: list[tuple[str, str]] = []
     if found.verdict is not None:
@@ -73,28 +88,31 @@ def _lines(found: Design, noise: Noise | None) -> list[str]:
         f"{one.direction} below {shown(one.rate)} (limit {shown(one.limit)})"
         for one in found.frontiers
     ]
-    fields += [("bears", ", ".join(rates)), *_admissible(found)]
+    fields += [("tolerates", ", ".join(rates)), *_admissible(found)]
     lines += [line for label, text in fields for line in labelled(label, text)]
     lines += ["", f'in Python: criterion = lossforge.parse("{found.loss}")']
-    if found.num_classes == DIGITS:
-        command = "lossforge train" + ("" if noise is None else _train_noise(noise.text))
+    if found.num_classes == DIGITS or (noise is not None and noise.data is not None):
+        command = f"lossforge train{_train_options(noise)}"
         lines.append(f"train with it: {command} --loss {shlex.quote(str(found.loss))}")
     return lines
 
 
-def _train_noise(text: str) -> str:
-    """The noise as `lossforge train` calls it, where it knows it."""
-    kind, _, detail = text.partition(":")
+def _train_options(noise: Noise | None) -> str:
+    """The options of `lossforge train` for labels with this noise."""
+    if noise is None:
+        return ""
+    if noise.data is not None:
+        return f" --data {noise.data} --noise {noise.text}"
+    kind, name, rate = noise.spec.kind, noise.spec.name, noise.spec.rate
     if kind in ("symmetric", "pair"):
-        return f" --noise {text}"
-    name, _, rate = detail.partition(":")
+        return f" --noise {noise.text}"
     if kind == "asymmetric":
-        return f" --data {'digits' if name == 'mnist' else name} --noise asymmetric:{rate}"
+        return f" --data {'digits' if name == 'mnist' else name} --noise asymmetric:{rate:g}"
     return " --noise given --data DATA"
 
 
-def _admissible(found: Design) -> list[tuple[str, str]]:
-    """What the noise admits, part by part."""
+def _admissible(found: "Design") -> list[tuple[str, str]]:
+    """What the noise admits, for each part of the loss."""
     symbol = _CURVATURE[found.family]
     if found.verdict is None:
         any_base = ""
@@ -144,11 +162,11 @@ def _span(interval: tuple[float, float]) -> str:
     return "any" if math.isinf(low) and math.isinf(high) else f"{low:.4g} to {high:.4g}"
 
 
-def _plain(found: Design) -> dict[str, Any]:
+def _plain(found: "Design", noise: Noise | None) -> dict[str, Any]:
     def finite(values: tuple[float, float] | None) -> list[float | str] | None:
         return None if values is None else [_number(value) for value in values]
 
-    return {
+    plain = {
         "loss": str(found.loss),
         "num_classes": found.num_classes,
         "family": found.family,
@@ -164,6 +182,9 @@ def _plain(found: Design) -> dict[str, Any]:
         "verdict": None if found.verdict is None else found.verdict.to_dict(),
         "frontiers": [vars(one) for one in found.frontiers],
     }
+    if noise is not None and noise.classes is not None:
+        plain["classes"] = noise.classes
+    return plain
 
 
 def _number(value: float) -> float | str:

@@ -1,42 +1,53 @@
-"""`lossforge frontier`: how much noise losses bear."""
+"""`lossforge frontier`: how much noise losses tolerate."""
 
 import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
-from torch import Tensor
 
-from .. import theory
-from ..catalog import parse
-from ..errors import check_integer
-from ..report.frontier import frontiers
-from ..report.style import check_picture, write_picture
-from ..theory import CLAIMS, Claim, Frontier
-from .arguments import AsJson, read_matrix, waiting
-from .options import one_line_errors
+from ..errors import check_integer, check_rows
+from . import library
+from .options import (
+    FORMS,
+    AsJson,
+    Claim,
+    Classes,
+    DataName,
+    Noise,
+    complete_noise,
+    data_classes,
+    one_line_errors,
+)
+from .output import labelled, waiting
 
-POINTS = 19  # of a line in the plot
-_FINE = 2e-3  # of a point of it, relatively
-_SMALL = 1e-6  # rates below it are those of losses for which nothing is proved
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..loss import Loss
+    from ..theory import Frontier
+
+POINTS = 19  # of a line in the figure
+_FINE = 2e-3  # relative tolerance of such a point
+_SMALL = 1e-6  # below it, a rate is that of a loss for which nothing is proved
 
 
 def frontier(
     losses: Annotated[list[str], typer.Argument(help="Losses or expressions.")],
-    classes: Annotated[int, typer.Option(help="Number of classes.")],
-    claim: Annotated[Claim, typer.Option(help="See `lossforge certify`.")] = "monotone",
-    direction: Annotated[
-        Path | None,
+    noise: Annotated[
+        str | None,
         typer.Option(
-            help="A .csv or .npy matrix: row y says how the wrong labels of class y are "
-            "distributed, with 0 at y.",
+            help=f"A third direction: how wrong labels are distributed under one of {FORMS}; its "
+            "rate does not matter, and the diagonal of a matrix may be 0.",
             show_default=False,
         ),
     ] = None,
-    plot: Annotated[
+    data: DataName = None,
+    classes: Classes = None,
+    claim: Annotated[Claim, typer.Option(help="See `lossforge certify`.")] = "monotone",
+    out: Annotated[
         Path | None,
         typer.Option(
             help="Draw the rates between symmetric noise and pair flips, as .svg or .png.",
@@ -45,51 +56,72 @@ def frontier(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show up to which noise rates losses are robust.
+    """Show up to which noise rates losses are proved robust.
 
-    Proved, for symmetric noise (every wrong class alike), pair flips (all wrong labels in one
-    class) and, on request, a direction of your own; beside the limit at which a wrong label becomes
-    as frequent as the true one, where every loss fails. Above its rate a loss is refuted or open;
-    `lossforge certify` says which.
+    The rates are for symmetric noise (all wrong classes equally likely), pair flips (all wrong
+    labels in one class) and, with --noise, a distribution of your own. Beside them stands the
+    limit at which a wrong label becomes as frequent as the true one and every loss fails. Above
+    its rate a loss is refuted or open; `lossforge certify` decides which.
 
     \b
     lossforge frontier BEF BQF AGCE GCE --classes 10
     lossforge frontier BEF "BEF(tau=9)" --classes 100 --claim global
-    lossforge frontier BEF MAE --classes 10 --plot frontier.svg
+    lossforge frontier BEF MAE --noise asymmetric:0.4 --data cifar100
+    lossforge frontier BEF MAE --classes 10 --out frontier.svg
     """
     with one_line_errors():
-        check_integer("--classes", classes, 2)
-        criteria = {text: parse(text) for text in losses}
+        labels = None if noise is None else complete_noise(noise, classes, data)
+        count = _count(labels, classes, data)
+        criteria = {text: library.catalog.parse(text) for text in losses}
         ways: dict[str, Any] = {"symmetric": "symmetric", "pair": "pair"}
-        if direction is not None:
-            ways["given"] = read_matrix(direction)
-        if plot is not None:
-            check_picture(plot)
-            check_integer("--classes, for a plot,", classes, 3)
-        with waiting("frontiers") as say:
+        if labels is not None:
+            ways["given"] = wrong_labels(labels)
+        if out is not None:
+            library.frontier_figure.check_picture(out)
+            check_integer("--classes, for a figure,", count, 3)
+        with waiting("frontiers") as update:
             found = {}
             for text, loss in criteria.items():
                 for way, ray in ways.items():
-                    say(f"{text}, {way}")
-                    found[text, way] = theory.frontier(loss, classes, ray, claim=claim)
-            if plot is not None:
-                peaks = _peaks(classes)
-                lines: dict[str, list[float]] = {}
-                for text, loss in criteria.items():
-                    lines[text] = []
-                    for place, peak in enumerate(peaks):
-                        say(f"plot: {text}, point {place + 1} of {len(peaks)}")
-                        ray = _ray(classes, peak)
-                        one = theory.frontier(loss, classes, ray, claim=claim, tolerance=_FINE)
-                        lines[text].append(one.rate)
-                title = f"Noise that a loss tolerates, {classes} classes"
-                write_picture(frontiers(peaks, lines, title=title), plot)
+                    update(f"{text}, {way}")
+                    found[text, way] = library.theory.frontier(loss, count, ray, claim=claim)
+            if out is not None:
+                _draw(criteria, count, claim, out, update)
         if as_json:
-            typer.echo(json.dumps([_plain(text, one) for (text, _), one in found.items()]))
+            typer.echo(json.dumps([_plain(text, one, labels) for (text, _), one in found.items()]))
         else:
-            typer.echo("\n".join(_table([*criteria], [*ways], found, classes, claim)))
-        if plot is not None:
-            typer.echo(f"plot: {plot}", err=True)
+            typer.echo("\n".join(_table([*criteria], [*ways], found, count, claim)))
+            if labels is not None and labels.classes is not None:
+                typer.echo("\n".join(["", *_binding(labels, ways["given"])]))
+        if out is not None:
+            typer.echo(f"plot: {out}", err=True)
+
+
+def wrong_labels(noise: Noise) -> "Tensor":
+    """The distribution of each class's wrong labels, as `theory.frontier` takes it.
+
+    A class without wrong labels takes the distribution of the first class that has some, with the
+    two classes exchanged: it then binds exactly where that class does.
+    """
+    torch, weights = library.torch, noise.weights.clone()
+    if weights.ndim == 1:
+        check_rows("the noise", weights[None])
+        # an instance of the class with the largest weight, or the row of class 0 with 0 there
+        true = 0 if weights[0] == 0 else int(weights.argmax())
+        weights[[0, true]] = weights[[true, 0]]
+        weights[0] = 0
+        weights = weights[None]
+    else:
+        weights.fill_diagonal_(0)
+    noisy = weights.sum(1) > 0
+    if not bool(noisy.any()):
+        raise ValueError(f"{noise.text} has no wrong labels, so it has no direction")
+    first = int(noisy.nonzero()[0])
+    for clean in (~noisy).nonzero()[:, 0].tolist():
+        order = torch.arange(len(weights))
+        order[[first, clean]] = order[[clean, first]]
+        weights[clean] = weights[first, order]
+    return weights / weights.sum(1, keepdim=True)
 
 
 def shown(rate: float) -> str:
@@ -97,16 +129,44 @@ def shown(rate: float) -> str:
     return f"{math.floor(rate * 1e4 + 1e-3) / 1e4:.4f}"
 
 
+def _count(noise: Noise | None, classes: int | None, data: str | None) -> int:
+    if noise is not None:
+        return noise.num_classes
+    if data is not None:
+        classes = data_classes(data, classes)[0]
+    if classes is None:
+        raise ValueError("the number of classes is needed: --classes 10, --data or --noise")
+    check_integer("--classes", classes, 2)
+    return classes
+
+
+def _draw(losses: "dict[str, Loss]", classes: int, claim: Claim, path: Path, update: Any) -> None:
+    """Draw the rates of losses between symmetric noise and pair flips."""
+    peaks = _peaks(classes)
+    lines: dict[str, list[float]] = {}
+    for text, loss in losses.items():
+        lines[text] = []
+        for place, peak in enumerate(peaks):
+            update(f"plot: {text}, point {place + 1} of {len(peaks)}")
+            ray = _ray(classes, peak)
+            one = library.theory.frontier(loss, classes, ray, claim=claim, tolerance=_FINE)
+            lines[text].append(one.rate)
+    title = f"Noise that a loss tolerates, {classes} classes"
+    figure = library.frontier_figure.frontiers(peaks, lines, title=title)
+    library.frontier_figure.write_picture(figure, path)
+
+
 def _table(
     losses: Sequence[str],
     ways: Sequence[str],
-    found: dict[tuple[str, str], Frontier],
+    found: "dict[tuple[str, str], Frontier]",
     classes: int,
     claim: Claim,
 ) -> list[str]:
     wide = max(map(len, [*losses, "limit"])) + 2
+    meaning = library.theory.CLAIMS[claim]
     lines = [
-        f"{classes} classes; proved below these rates, in % of the limit: {CLAIMS[claim]}",
+        f"{classes} classes; proved below these rates, in % of the limit: {meaning}",
         "",
         f"{'loss':{wide}}" + "".join(f"{way:<18}" for way in ways).rstrip(),
     ]
@@ -119,25 +179,39 @@ def _table(
     if any(one.rate < _SMALL for one in found.values()):
         lines += [
             "",
-            "0: nothing is proved, however small the rate; `lossforge certify` says whether there "
-            "is a counterexample.",
+            "0: nothing is proved, however small the rate; `lossforge certify` finds out whether "
+            "there is a counterexample.",
         ]
     return lines
 
 
-def _plain(loss: str, found: Frontier) -> dict[str, Any]:
-    return {"loss": loss, **vars(found)}
+def _binding(noise: Noise, ray: "Tensor") -> list[str]:
+    """The class whose wrong labels are most often the same."""
+    row, rival = divmod(int(ray.argmax()), ray.shape[1])
+    text = (
+        f"class {noise.class_name(row)} against class {noise.class_name(rival)}, which gets "
+        f"{100 * float(ray[row, rival]):.4g} % of its wrong labels"
+    )
+    return labelled("binding", text)
+
+
+def _plain(loss: str, found: "Frontier", noise: Noise | None) -> dict[str, Any]:
+    plain = {"loss": loss, **vars(found)}
+    if noise is not None and noise.classes is not None and found.direction == "given":
+        plain["classes"] = noise.classes
+    return plain
 
 
 def _peaks(classes: int) -> list[float]:
     """Shares of the most frequent wrong class, from even to all; denser where the limit bends."""
     even = 1 / (classes - 1)
-    steps = torch.linspace(0, 1, POINTS, dtype=torch.float64).tolist()
+    steps = library.torch.linspace(0, 1, POINTS, dtype=library.torch.float64).tolist()
     return [even + (1 - even) * step**1.3 for step in steps]
 
 
-def _ray(classes: int, peak: float) -> Tensor:
-    """One wrong class gets a share of the wrong labels, and the others the rest alike."""
+def _ray(classes: int, peak: float) -> "Tensor":
+    """One wrong class gets a share of the wrong labels, the others equal parts of the rest."""
+    torch = library.torch
     ray = torch.full((classes,), (1 - peak) / (classes - 2), dtype=torch.float64)
     ray[0], ray[1] = 0.0, peak
     return ray

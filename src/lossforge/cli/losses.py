@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ..catalog import describe
+from . import library
+from .options import one_line_errors
 
 
 def losses(
@@ -24,20 +25,16 @@ def losses(
         bool, typer.Option("--markdown", help="Print the page docs/catalog.md.")
     ] = False,
 ) -> None:
-    """List the catalogue, or show one loss with its published settings, caveats and reference."""
-    if as_markdown and (name is not None or cite):
-        typer.echo("error: --markdown takes neither a name nor --cite", err=True)
-        raise typer.Exit(2)
+    """List the catalogue, or show one loss with its published settings and reference."""
     width = shutil.get_terminal_size((100, 24)).columns
-    try:
+    with one_line_errors():
+        if as_markdown and (name is not None or cite):
+            raise ValueError("--markdown takes neither a name nor --cite")
         if as_markdown:
-            typer.echo(describe.render_markdown(), nl=False)
+            typer.echo(library.markdown.render_markdown(), nl=False)
         elif cite:
-            typer.echo(describe.citations(name))
+            typer.echo(library.describe.citations(name))
         elif name is not None:
-            typer.echo(describe.detail(name, min(width, 100)))
+            typer.echo(library.describe.detail(name, min(width, 100)))
         else:
-            typer.echo(describe.table(width if sys.stdout.isatty() else None))
-    except (TypeError, ValueError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from None
+            typer.echo(library.describe.table(width if sys.stdout.isatty() else None))

@@ -1,40 +1,67 @@
-"""The `lossforge` command."""
+"""The `lossforge` command; the module of a subcommand is imported when the subcommand is used."""
 
-from typing import Annotated
+import importlib
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
-from .audit import audit
-from .bench import bench, run
-from .certify import certify
-from .data import app as data
-from .design import design
-from .frontier import frontier
-from .losses import losses
-from .report import report
-from .train import train
-from .tune import tune
+from ..errors import unknown
+from .options import new_app, with_new_names
 
-app = typer.Typer(
+# name: the first line of its help; a test compares the two
+COMMANDS = {
+    "losses": "List the catalogue, or show one loss with its published settings and reference.",
+    "certify": "Prove or refute that a loss is robust to a label noise.",
+    "frontier": "Show up to which noise rates losses are proved robust.",
+    "design": "Make a loss that is proved robust to a label noise.",
+    "train": "Train a network on noisy labels by the published protocol of its data set.",
+    "bench": "Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones go "
+    "on.",
+    "run": "Do one run of a grid, as `lossforge bench --executor print` lists them.",
+    "tune": "Search the parameters of a loss on noisy labels; true labels are read once, at the "
+    "end.",
+    "audit": "Estimate how many labels are wrong and which, and recommend a loss for that noise.",
+    "report": "Print the tables of a folder of runs, and write a page with its tables and figures.",
+    "data": "List, download and examine data sets.",
+}
+_MODULES = {"run": "bench"}  # of commands that share a module
+
+
+class Commands(TyperGroup):
+    """The subcommands in `COMMANDS`, listed in full and imported when they are used."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f".{_MODULES.get(cmd_name, cmd_name)}", __package__)
+        found = getattr(module, cmd_name)
+        if not isinstance(found, typer.Typer):
+            function, found = found, new_app()
+            found.command(cmd_name)(function)
+        return typer.main.get_command(found)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in COMMANDS:
+            ctx.fail(str(unknown("command", args[0], COMMANDS)))
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, with_new_names(command, rest)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*COMMANDS.items()])
+
+
+app = new_app(
+    cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
     help="Noise-robust multiclass losses for PyTorch.",
 )
-app.command()(losses)
-app.command()(certify)
-app.command()(frontier)
-app.command()(design)
-app.command()(train)
-app.command()(bench)
-app.command()(run)
-app.command()(tune)
-app.command()(audit)
-app.command()(report)
-app.add_typer(data, name="data")
 
 
 def _show_version(wanted: bool) -> None:

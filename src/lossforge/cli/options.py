@@ -1,14 +1,60 @@
-"""Options that several verbs share, and how a mistake ends."""
+"""Options that several commands share: their names, how their values are read, and user errors."""
 
 import os
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..errors import check_integer
+from . import library
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..noise import NoiseSpec
+
+# noise/spec.py has all forms; a test compares the two
+FORMS = (
+    "symmetric:RATE, pair:RATE, asymmetric:[MAP:]RATE (MAP is cifar10, cifar100, mnist or next), "
+    "weights:W,W,..., or a .csv or .npy file with a transition matrix"
+)
+# CONTRIBUTING.md has the table of option names
+RENAMED = {
+    "bench": {"--losses": "--loss"},
+    "frontier": {"--direction": "--noise", "--plot": "--out"},
+    "tune": {"--plot": "--out"},
+    "audit": {"--output": "--out"},
+}
+
+LossText = Annotated[str, typer.Argument(help="A loss or an expression, see `lossforge losses`.")]
+DataName = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="A data set that gives the number of classes and the class map of asymmetric noise, "
+        "see `lossforge data list`.",
+        show_default=False,
+    ),
+]
+Classes = Annotated[
+    int | None,
+    typer.Option(
+        help="Number of classes, where neither the noise nor --data determines it.",
+        show_default=False,
+    ),
+]
+Claim = Literal["monotone", "transfers", "global"]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="cpu or cuda; by default a GPU if there is one.", show_default=False),
+]
 DataDir = Annotated[
     Path | None,
     typer.Option(
@@ -27,21 +73,157 @@ Changes = Annotated[
 ]
 
 
+def new_app(**settings: Any) -> typer.Typer:
+    """A command or group that prints plain help and plain errors."""
+    return typer.Typer(
+        add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings
+    )
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """What a user can mend is said in one line, with status 2; Ctrl-C ends with 130."""
+    """Print user errors as one line and exit with status 2; exit with 130 on Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt as error:
-        said = str(error) or "interrupted; the same command continues where this one stopped"
-        typer.echo(said, err=True)
+        message = str(error) or "interrupted; the same command continues where this one stopped"
+        typer.echo(message, err=True)
         raise typer.Exit(130) from None
     except BrokenPipeError:
-        # whoever read our output has enough of it
+        # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, TypeError, ValueError, ImportError, RuntimeError) as error:
-        said = str(error)
+        message = str(error)
         if isinstance(error, OSError) and error.filename and error.strerror:
-            said = f"{error.filename}: {error.strerror}"
-        typer.echo(f"error: {said}", err=True)
+            message = f"{error.filename}: {error.strerror}"
+        typer.echo(f"error: {message}", err=True)
         raise typer.Exit(2) from None
+
+
+def with_new_names(command: Any, words: list[str]) -> list[str]:
+    """Replace the old names of options, with a note on stderr for each.
+
+    Args:
+        command: The command, as typer made it.
+        words: Its arguments as typed.
+    """
+    options = {name for parameter in command.params for name in parameter.opts}
+    renamed = {old: new for old, new in RENAMED.get(command.name, {}).items() if old not in options}
+    end = words.index("--") if "--" in words else len(words)
+    found = []
+    for word in words[:end]:
+        old, equals, value = word.partition("=")
+        if old in renamed:
+            typer.echo(f"note: {old} is now {renamed[old]}", err=True)
+        found.append(f"{renamed.get(old, old)}{equals}{value}")
+    return found + words[end:]
+
+
+def separate(texts: Iterable[str] | None) -> list[str]:
+    """The values of an option that is repeatable and takes several, separated by commas.
+
+    >>> separate(["GCE(q=0.5, a=1), CE", "MAE"])
+    ['GCE(q=0.5, a=1)', 'CE', 'MAE']
+    """
+    found = []
+    for text in texts or ():
+        words, depth = [""], 0
+        for letter in text:
+            depth += {"(": 1, ")": -1}.get(letter, 0)
+            if letter == "," and not depth:
+                words.append("")
+            else:
+                words[-1] += letter
+        found += [word.strip() for word in words if word.strip()]
+    return found
+
+
+def pick_device(name: str | None) -> str:
+    """The device that was named, or a GPU if there is one."""
+    return name or ("cuda" if library.torch.cuda.is_available() else "cpu")
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A noise from the command line: a transition matrix, or the weights of one instance.
+
+    Args:
+        text: As the user wrote it.
+        spec: As it was read.
+        weights: (K, K) or (K,).
+        data: The data set that completes it.
+    """
+
+    text: str
+    spec: "NoiseSpec"
+    weights: "Tensor"
+    data: str | None = None
+
+    @property
+    def num_classes(self) -> int:
+        return self.weights.shape[-1]
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The names of the classes, if the noise has them."""
+        return self.spec.classes
+
+    @property
+    def options(self) -> str:
+        """The options of a command that mean this noise."""
+        more = ""
+        if self.data is not None:
+            more = f" --data {self.data}"
+        elif self.spec.kind in ("symmetric", "pair") or self.spec.name == "next":
+            more = f" --classes {self.num_classes}"
+        return f"--noise {shlex.quote(self.text)}{more}"
+
+    def class_name(self, k: int) -> str:
+        """The name of a class, or its number."""
+        return str(k) if self.classes is None else self.classes[k]
+
+
+def read_noise(text: str, num_classes: int | None = None, data: str | None = None) -> Noise:
+    """Read a noise, and check that every class keeps the largest share of its labels.
+
+    Args:
+        text: One of `FORMS`.
+        num_classes: From `--classes`.
+        data: From `--data`; gives the number of classes and the class map.
+    """
+    noise = complete_noise(text, num_classes, data)
+    spec, count = noise.spec, noise.num_classes
+    limit = spec.limit(count)
+    if limit is not None and spec.rate is not None and spec.rate >= limit:
+        rival = spec.rate / (count - 1) if spec.kind == "symmetric" else spec.rate
+        raise ValueError(
+            f"{text} with {count} classes has no unique largest weight: {1 - spec.rate:.4g} of the "
+            f"labels of a noisy class are right and {rival:.4g} name one wrong class; the rate "
+            f"must be below {limit:.4g}"
+        )
+    library.theory.read_noise(noise.weights, count)
+    return noise
+
+
+def complete_noise(text: str, num_classes: int | None = None, data: str | None = None) -> Noise:
+    """Read a noise and complete it by the number of classes and the class map of a data set."""
+    class_map = None
+    if data is not None:
+        num_classes, class_map = data_classes(data, num_classes)
+    elif num_classes is not None:
+        check_integer("--classes", num_classes, 2)
+    spec = library.noise.NoiseSpec.parse(text)
+    return Noise(text, spec, spec.transition(num_classes, class_map), data)
+
+
+def data_classes(name: str, num_classes: int | None = None) -> tuple[int | None, str]:
+    """The number of classes of a data set, if it has a fixed one, and its class map.
+
+    Args:
+        name: The data set.
+        num_classes: What the user expects it to be.
+    """
+    source = library.sources.find(name)
+    if num_classes is not None and source.num_classes not in (0, num_classes):
+        raise ValueError(f"{name} has {source.num_classes} classes, got --classes {num_classes}")
+    return source.num_classes or num_classes, source.class_map
