@@ -103,7 +103,7 @@ def test_json_alone_writes_no_file(table, tmp_path):
         (["animals.csv", "--noise", "symmetric:0.4"], "--noise is only for data sets"),
         (["animals.csv", "--out", "animals.csv"], "--out must be a folder"),
         (["digits", "--label", "y"], "--label is for tables"),
-        (["digits", "--noise", "symmetric"], "symmetric needs a rate"),
+        (["digits", "--noise", "symmetric"], "symmetric needs a rate, such as symmetric:0.4"),
         (["few.csv"], "needs 50 labelled rows or more, got 12"),
         (["one.csv"], "must have two classes or more, got only 'cat'"),
         (["gaps.csv"], "no label in 'label', the first at"),

@@ -58,7 +58,7 @@ def test_a_search_is_done_tested_drawn_and_shown_again(tmp_path):
         (["--loss", "XYZ"], "unknown loss 'XYZ'"),
         (["--loss", "GCE(q=0.5)"], "unknown loss"),
         (["--loss", "CE"], "CE has no parameters to tune"),
-        (["--noise", "symmetric:1.5"], "the rate of noise must be in (0, 1]"),
+        (["--noise", "symmetric:1.5"], "the rate of noise must be in [0, 1]"),
         (["--noise", "nothing"], "noise must be"),
         (["--data", "nothing"], "unknown data"),
         (["--set", "hold_out=0"], "hold_out must be positive"),
