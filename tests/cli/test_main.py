@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import lossforge.audit
 import lossforge.tuning
 from lossforge import theory
-from lossforge.cli import options
+from lossforge.cli import options, output
 from lossforge.cli.main import COMMANDS, app
 from lossforge.noise.spec import KINDS
 
@@ -211,3 +211,14 @@ def test_a_direction_needs_neither_a_rate_nor_noise_in_every_class():
     )
     clean = run("frontier", "AGCE", "--classes", "10", "--noise", "clean")
     assert "no wrong labels" in clean.stderr
+
+
+def test_a_table_fits_the_terminal_and_is_plain_when_piped(monkeypatch):
+    rows = [("loss", "note"), ("GCE[q]", "a note that is far too long for a narrow terminal")]
+    assert output.table(rows) == ["loss    note", f"GCE[q]  {rows[1][1]}"]
+    assert len(output.table(rows, width=40)[1]) < len(rows[1][1])
+    monkeypatch.setattr(output, "in_terminal", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    lines = output.table(rows)
+    assert max(map(len, lines)) <= 30
+    assert " ".join(" ".join(lines).split()) == f"loss note GCE[q] {rows[1][1]}"

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
 from . import library
 from .options import AsJson, DataDir, Device, one_line_errors, pick_device, separate
-from .output import aligned, labelled, open_page, progress_bar
+from .output import WIDTH, labelled, open_page, progress_bar, table
 
 if TYPE_CHECKING:
     from ..audit import Audit, Progress
@@ -226,7 +226,7 @@ def _pairs(found: dict[str, Any]) -> list[str]:
     for one in found["confusions"][:PAIRS]:
         span = f"{_percent(one['low'])} to {_percent(one['high'])}"
         rows.append((one["true"], one["given"], _percent(one["rate"]), span, f"{one['rows']:.0f}"))
-    return aligned(rows) if len(rows) > 1 else ["no class is mistaken for another"]
+    return table(rows, width=WIDTH) if len(rows) > 1 else ["no class is mistaken for another"]
 
 
 def _losses(found: dict[str, Any]) -> list[str]:
@@ -235,7 +235,7 @@ def _losses(found: dict[str, Any]) -> list[str]:
         share = "-" if one["proved_share"] is None else f"{100 * one['proved_share']:.0f} %"
         learnt = "-" if one["accuracy"] is None else _percent(one["accuracy"])
         rows.append((one["name"], one["status"], share, learnt))
-    return aligned(rows)
+    return table(rows, width=WIDTH)
 
 
 def _advice(found: dict[str, Any]) -> list[str]:
@@ -253,7 +253,7 @@ def _suspects(found: dict[str, Any]) -> list[str]:
             (one["where"], one["given"], one["suggested"], f"{one['confidence']:.3f}", one["text"])
         )
     left = len(suspects) - SUSPECTS
-    return [*aligned(rows), *([f"and {left:,} more"] if left > 0 else [])]
+    return [*table(rows, width=WIDTH), *([f"and {left:,} more"] if left > 0 else [])]
 
 
 def _percent(share: float) -> str:

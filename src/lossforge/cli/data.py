@@ -7,6 +7,7 @@ import typer
 
 from . import library
 from .options import DataDir, new_app, one_line_errors
+from .output import table
 
 data = new_app(no_args_is_help=True, help="List, download and examine data sets.")
 
@@ -16,9 +17,11 @@ Name = Annotated[str, typer.Argument(help="A name that `lossforge data list` sho
 @data.command("list")
 def show_list() -> None:
     """List all data sets and label sets, and how to get them."""
+    rows = []
     for source in library.sources.SOURCES.values():
         how = "embedded" if not source.layout else "by hand" if source.obtain else "fetch"
-        typer.echo(f"{source.name:16}{how:10}{source.summary}")
+        rows.append((source.name, how, source.summary))
+    typer.echo("\n".join(table(rows, header=False)))
 
 
 @data.command("fetch")

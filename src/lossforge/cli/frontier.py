@@ -21,7 +21,7 @@ from .options import (
     data_classes,
     one_line_errors,
 )
-from .output import labelled, waiting
+from .output import labelled, table, waiting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -163,19 +163,18 @@ def _table(
     classes: int,
     claim: Claim,
 ) -> list[str]:
-    wide = max(map(len, [*losses, "limit"])) + 2
     meaning = library.theory.CLAIMS[claim]
+    rows = [("loss", *ways)]
+    for loss in losses:
+        rates = [found[loss, way] for way in ways]
+        cells = [f"{shown(one.rate)} {100 * one.rate / one.limit:5.0f} %  " for one in rates]
+        rows.append((loss, *cells))
+    rows.append(("limit", *(shown(found[losses[0], way].limit) for way in ways)))
     lines = [
         f"{classes} classes; proved below these rates, in % of the limit: {meaning}",
         "",
-        f"{'loss':{wide}}" + "".join(f"{way:<18}" for way in ways).rstrip(),
+        *table(rows),
     ]
-    for loss in losses:
-        rates = [found[loss, way] for way in ways]
-        cells = [f"{shown(one.rate)} {100 * one.rate / one.limit:5.0f} %" for one in rates]
-        lines.append(f"{loss:{wide}}" + "".join(f"{cell:<18}" for cell in cells).rstrip())
-    limits = [shown(found[losses[0], way].limit) for way in ways]
-    lines.append(f"{'limit':{wide}}" + "".join(f"{limit:<18}" for limit in limits).rstrip())
     if any(one.rate < _SMALL for one in found.values()):
         lines += [
             "",

@@ -1,5 +1,6 @@
 """How commands print: labelled lines, tables, progress, and pages in a browser."""
 
+import itertools
 import sys
 import textwrap
 import webbrowser
@@ -9,8 +10,11 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
+from rich.table import Table
+from rich.text import Text
 
 WIDTH, INDENT = 100, 10
+CELL = 36  # of a piped table whose lines are cut
 
 
 def labelled(label: str, text: str) -> list[str]:
@@ -24,19 +28,38 @@ def labelled(label: str, text: str) -> list[str]:
     )
 
 
-def aligned(rows: Sequence[tuple[str, ...]], most: int = 36) -> list[str]:
-    """Rows as aligned columns; the last column takes what is left of the width.
+def table(
+    rows: Sequence[tuple[str, ...]], *, header: bool = True, width: int | None = None
+) -> list[str]:
+    """Rows as lines of text: a table that fits the terminal, or aligned columns when piped.
 
     Args:
-        rows: Of equal length, the header first.
-        most: Width above which a cell is cut.
+        rows: Of equal length.
+        header: Whether the first row is one.
+        width: Of piped lines; longer cells are cut. None keeps all of them whole.
     """
-    cells = [[cut(cell, most) for cell in row[:-1]] for row in rows]
+    if not in_terminal():
+        return _aligned(rows, width)
+    console = Console()
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header)
+    for title in rows[0]:
+        shown.add_column(Text(title), overflow="fold")
+    for row in rows[1:] if header else rows:
+        shown.add_row(*map(Text, row))
+    with console.capture() as capture:
+        console.print(shown)
+    return capture.get().splitlines()
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
+    most = max(map(len, itertools.chain(*rows))) if width is None else CELL
+    cells = [[cut(word, most) for word in row[:-1]] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     found = []
     for row, words in zip(rows, cells, strict=True):
-        line = "  ".join(f"{word:{width}}" for word, width in zip(words, widths, strict=True))
-        found.append(f"{line}  {cut(row[-1], max(20, WIDTH - len(line) - 2))}".rstrip())
+        line = "".join(f"{word:{size}}  " for word, size in zip(words, widths, strict=True))
+        last = row[-1] if width is None else cut(row[-1], max(20, width - len(line)))
+        found.append(f"{line}{last}".rstrip())
     return found
 
 
