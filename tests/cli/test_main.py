@@ -63,6 +63,17 @@ def test_help_does_not_import_torch(words):
     assert done.stdout.splitlines()[-1] == "False"
 
 
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_the_installed_command_imports_no_more_than_the_package(word):
+    script = "import sys, lossforge; before = 'torch' in sys.modules; sys.argv[1:] = [{!r}]\n"
+    script += "from lossforge.__main__ import main\ntry:\n    main()\nfinally:\n"
+    script += "    print(before == ('torch' in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script.format(word)], capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1] == "True", done.stderr
+
+
 def test_the_list_of_commands_has_the_first_lines_of_their_helps():
     assert {(name,): line for name, line in COMMANDS.items()} == {
         words: command.help.split("\n\n")[0].replace("\n", " ")

@@ -25,7 +25,7 @@ def losses(
         bool, typer.Option("--markdown", help="Print the page docs/catalog.md.")
     ] = False,
 ) -> None:
-    """List the catalogue, or show one loss with its published settings and reference."""
+    """List the catalogue, or show one loss with its published settings, caveats and reference."""
     width = shutil.get_terminal_size((100, 24)).columns
     with one_line_errors():
         if as_markdown and (name is not None or cite):

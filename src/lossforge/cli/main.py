@@ -12,7 +12,8 @@ from .options import new_app, with_new_names
 
 # name: the first line of its help; a test compares the two
 COMMANDS = {
-    "losses": "List the catalogue, or show one loss with its published settings and reference.",
+    "losses": "List the catalogue, or show one loss with its published settings, caveats and "
+    "reference.",
     "certify": "Prove or refute that a loss is robust to a label noise.",
     "frontier": "Show up to which noise rates losses are proved robust.",
     "design": "Make a loss that is proved robust to a label noise.",
