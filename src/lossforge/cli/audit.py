@@ -131,10 +131,10 @@ def write(found: "Audit", folder: Path, command: str) -> Path:
     """Write all files of an audit and return the page."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = found.to_json()
-    shown = [one["index"] for one in plain["suspects"][: library.audit_report.SHOWN]]
+    shown = [one["index"] for one in plain["suspects"][: library.page.SHOWN]]
     images = {row: image for row in shown if (image := found.subject.picture(row)) is not None}
     page = folder / "index.html"
-    text = library.audit_report.audit_page(plain, command=command, pictures=images)
+    text = library.page.audit_page(plain, command=command, pictures=images)
     page.write_text(text, encoding="utf-8")
     (folder / "suspects.csv").write_text(found.suspects_csv(), encoding="utf-8")
     (folder / "transition.csv").write_text(found.transition_csv(), encoding="utf-8")

@@ -4,31 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
-from ..benchmark import (
-    GridSpec,
-    Run,
-    RunFolder,
-    RunSpec,
-    execute,
-    narrow,
-    presets,
-    read_grid,
-    read_spec,
-    statuses,
-)
-from ..benchmark.executors import run_all
-from ..benchmark.executors.local import processors
-from ..benchmark.grid import read_changes, save_grid
-from ..benchmark.records import read_records
-from ..benchmark.run import check_data, prepare_data, prepare_model
-from ..benchmark.store import estimate
-from .options import Changes, DataDir, one_line_errors
+from . import library
+from .options import Changes, DataDir, one_line_errors, separate
+from .output import progress_bar
+
+if TYPE_CHECKING:
+    from ..benchmark import GridSpec, Run, RunSpec
 
 
 def bench(
@@ -82,7 +68,6 @@ def bench(
     ] = False,
     show_list: Annotated[bool, typer.Option("--list", help="Show the presets.")] = False,
     data_dir: DataDir = None,
-    losses: Annotated[list[str] | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones resumed.
 
@@ -90,32 +75,30 @@ def bench(
     """
     with one_line_errors():
         if show_list:
-            for name in presets():
-                typer.echo(f"{name:24}{read_grid(name).title}")
+            for name in library.grid.presets():
+                typer.echo(f"{name:24}{library.grid.read_grid(name).title}")
             return
-        if losses:
-            typer.echo("note: --losses is now --loss", err=True)
-        grid = narrow(
-            read_grid(spec),
-            losses=_words([*(loss or []), *(losses or [])]),
-            noise=_words(noise or []),
-            seeds=[int(seed) for seed in _words([seeds or ""])],
-            changes=read_changes(changes or []),
+        grid = library.grid.narrow(
+            library.grid.read_grid(spec),
+            losses=separate(loss),
+            noise=separate(noise),
+            seeds=[int(seed) for seed in separate([seeds or ""])],
+            changes=library.grid.read_changes(changes or []),
         )
         parts = grid.resolve()
         runs = [run.spec for part in parts for run in part]
         place = store or Path("runs") / grid.name
         if changes and store is None:  # another protocol does not belong in the same tables
             place = place.with_name(f"{place.name}-{runs[0].id[:6]}")
-        at_once = workers or processors()
+        at_once = workers or library.executors.local.processors()
         if dry_run:
             typer.echo(_plan(grid, place, runs, at_once))
             return
         _check(parts, data_dir)
-        save_grid(place, grid, runs)
+        library.grid.save_grid(place, grid, runs)
         _save_matrices(place, parts)
         with _progress(grid.name, place, runs, at_once) as show:
-            run_all(
+            library.executors.run_all(
                 executor,
                 place,
                 runs,
@@ -123,36 +106,37 @@ def bench(
                 data_dir=data_dir,
                 runs_per_gpu=runs_per_gpu,
                 address=address,
-                parameters=read_changes(slurm or []),
+                parameters=library.grid.read_changes(slurm or []),
                 on_progress=show,
             )
         if executor == "print":
             return
-        diverged = sum(record.failed is not None for record in read_records(place))
+        diverged = sum(record.failed is not None for record in library.records.read_records(place))
         if diverged:
             typer.echo(f"{diverged} runs diverged; the report names them", err=True)
         typer.echo(place)
         typer.echo(f"`lossforge report {place}` makes tables and figures of it", err=True)
 
 
-def _check(parts: Sequence[Sequence[Run]], data_dir: Path | None) -> None:
+def _check(parts: Sequence[Sequence["Run"]], data_dir: Path | None) -> None:
     """Find missing data, and networks that do not fit them, before anything trains."""
-    check_data([run for part in parts for run in part], data_dir)
+    library.runs.check_data([run for part in parts for run in part], data_dir)
     for first, *_ in parts:
-        prepare_model(first.spec, prepare_data(first.spec, data_dir, noise=first.noise))
+        dataset = library.runs.prepare_data(first.spec, data_dir, noise=first.noise)
+        library.runs.prepare_model(first.spec, dataset)
 
 
-def _save_matrices(store: Path, parts: Sequence[Sequence[Run]]) -> None:
+def _save_matrices(store: Path, parts: Sequence[Sequence["Run"]]) -> None:
     """Write transition matrices into the folders of their runs, where workers read them."""
     for part in parts:
         for run in part:
             if run.noise.kind == "matrix":
-                RunFolder(store, run.spec).open(run.noise)
+                library.store.RunFolder(store, run.spec).open(run.noise)
 
 
 @contextmanager
 def _progress(
-    name: str, store: Path, runs: Sequence[RunSpec], workers: int
+    name: str, store: Path, runs: Sequence["RunSpec"], workers: int
 ) -> Iterator[Callable[[Mapping[str, str]], None]]:
     """Show a bar over the runs on stderr, so that output can be piped."""
     columns = (
@@ -162,21 +146,20 @@ def _progress(
         TextColumn("{task.fields[rest]}"),
         TimeElapsedColumn(),
     )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with progress_bar(*columns) as bar:
         task, printed = bar.add_task(name, total=len(runs), rest=""), 0
 
         def show(found: Mapping[str, str]) -> None:
             nonlocal printed
             counts = Counter(found.values())
-            left = estimate(store, runs, workers) if counts["finished"] < len(runs) else None
+            left = None
+            if counts["finished"] < len(runs):
+                left = library.store.estimate(store, runs, workers)
             running = [f"{counts['running']} running"] if counts["running"] else []
             rest = ", ".join(running if left is None else [*running, f"about {left} left"])
             bar.update(task, completed=counts["finished"], rest=rest)
             tenth = 10 * counts["finished"] // len(runs)
-            if not console.is_terminal and tenth > printed:
+            if bar.disable and tenth > printed:
                 printed = tenth
                 done = f"{name}: {counts['finished']} of {len(runs)} runs"
                 typer.echo(f"{done}, {rest}" if rest else done, err=True)
@@ -192,25 +175,14 @@ def run(
 ) -> None:
     """Do one run of a grid; `lossforge bench --executor print` prints these commands."""
     with one_line_errors():
-        outcome = execute(store, read_spec(store, run_id), data_dir=data_dir, device=device)
+        spec = library.store.read_spec(store, run_id)
+        outcome = library.runs.execute(store, spec, data_dir=data_dir, device=device)
         typer.echo(f"{run_id} {outcome}")
 
 
-def _words(texts: Sequence[str]) -> list[str]:
-    """Split texts at commas that are not inside parentheses."""
-    words, depth = [""], 0
-    for letter in ",".join(texts):
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == "," and not depth:
-            words.append("")
-        else:
-            words[-1] += letter
-    return [word.strip() for word in words if word.strip()]
-
-
-def _plan(grid: GridSpec, store: Path, runs: Sequence[RunSpec], workers: int) -> str:
+def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int) -> str:
     """Describe a grid, the status of its runs, and the time left."""
-    counts = Counter(status for _, status in statuses(store, runs))
+    counts = Counter(status for _, status in library.store.statuses(store, runs))
     lines = [
         f"{grid.name}: {grid.title}",
         f"store   {store}",
@@ -225,7 +197,7 @@ def _plan(grid: GridSpec, store: Path, runs: Sequence[RunSpec], workers: int) ->
             f"noise   {', '.join(part.noise)}",
             f"seeds   {', '.join(map(str, part.seeds))}",
         ]
-    left = estimate(store, runs, workers)
+    left = library.store.estimate(store, runs, workers)
     known = "known after the first runs" if left is None else f"about {left} left"
     lines.append(f"time    {known}")
     return "\n".join(lines)

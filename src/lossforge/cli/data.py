@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(help="A name that `lossforge data list` sho
 def show_list() -> None:
     """List all data sets and label sets, and how to get them."""
     rows = []
-    for source in library.sources.SOURCES.values():
+    for source in library.data.registry.SOURCES.values():
         how = "embedded" if not source.layout else "by hand" if source.obtain else "fetch"
         rows.append((source.name, how, source.summary))
     typer.echo("\n".join(table(rows, header=False)))
@@ -28,7 +28,7 @@ def show_list() -> None:
 def fetch_data(name: Name, data_dir: DataDir = None) -> None:
     """Download a data set and verify its published checksum."""
     with one_line_errors():
-        terms = library.sources.find(name).terms
+        terms = library.data.registry.find(name).terms
         paths = library.data.fetch(name, data_dir=data_dir)
     for path in paths:
         typer.echo(path)

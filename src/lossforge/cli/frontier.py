@@ -77,7 +77,7 @@ def frontier(
         if labels is not None:
             ways["given"] = wrong_labels(labels)
         if out is not None:
-            library.frontier_figure.check_picture(out)
+            library.style.check_picture(out)
             check_integer("--classes, for a figure,", count, 3)
         with waiting("frontiers") as update:
             found = {}
@@ -153,7 +153,7 @@ def _draw(losses: "dict[str, Loss]", classes: int, claim: Claim, path: Path, upd
             lines[text].append(one.rate)
     title = f"Noise that a loss tolerates, {classes} classes"
     figure = library.frontier_figure.frontiers(peaks, lines, title=title)
-    library.frontier_figure.write_picture(figure, path)
+    library.style.write_picture(figure, path)
 
 
 def _table(

@@ -9,48 +9,43 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import torch
+    import torch as torch
 
-    from .. import audit, catalog, data, noise, report, theory, tuning
-    from ..benchmark import choose
-    from ..catalog import describe, markdown
-    from ..data import sources
-    from ..report import audit as audit_report
-    from ..report import frontier as frontier_figure
-    from ..report import search as search_figure
+    from .. import audit as audit
+    from .. import benchmark as benchmark
+    from .. import catalog as catalog
+    from .. import data as data
+    from .. import noise as noise
+    from .. import report as report
+    from .. import theory as theory
+    from .. import training as training
+    from .. import tuning as tuning
+    from ..benchmark import executors as executors
+    from ..benchmark import grid as grid
+    from ..benchmark import records as records
+    from ..benchmark import store as store
+    from ..catalog import describe as describe
+    from ..report import page as page
+    from ..report import style as style
 
-__all__ = [
-    "audit",
-    "audit_report",
-    "catalog",
-    "choose",
-    "data",
-    "describe",
-    "frontier_figure",
-    "markdown",
-    "noise",
-    "report",
-    "search_figure",
-    "sources",
-    "theory",
-    "torch",
-    "tuning",
-]
 # names that are not those of a subpackage
 _MODULES = {
-    "audit_report": ".report.audit",
-    "choose": ".benchmark.choose",
     "describe": ".catalog.describe",
+    "executors": ".benchmark.executors",
     "frontier_figure": ".report.frontier",
-    "markdown": ".catalog.markdown",
+    "grid": ".benchmark.grid",
+    "page": ".report.page",
+    "records": ".benchmark.records",
+    "runs": ".benchmark.run",
     "search_figure": ".report.search",
-    "sources": ".data.sources",
+    "store": ".benchmark.store",
+    "style": ".report.style",
     "torch": "torch",
 }
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a part when it is first used."""
-    if name not in __all__:
+    if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(_MODULES.get(name, f".{name}"), "lossforge")

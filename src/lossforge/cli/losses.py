@@ -31,7 +31,7 @@ def losses(
         if as_markdown and (name is not None or cite):
             raise ValueError("--markdown takes neither a name nor --cite")
         if as_markdown:
-            typer.echo(library.markdown.render_markdown(), nl=False)
+            typer.echo(library.describe.render_markdown(), nl=False)
         elif cite:
             typer.echo(library.describe.citations(name))
         elif name is not None:

@@ -18,9 +18,9 @@ COMMANDS = {
     "frontier": "Show up to which noise rates losses are proved robust.",
     "design": "Make a loss that is proved robust to a label noise.",
     "train": "Train a network on noisy labels by the published protocol of its data set.",
-    "bench": "Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones go "
-    "on.",
-    "run": "Do one run of a grid, as `lossforge bench --executor print` lists them.",
+    "bench": "Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones "
+    "resumed.",
+    "run": "Do one run of a grid; `lossforge bench --executor print` prints these commands.",
     "tune": "Search the parameters of a loss on noisy labels; true labels are read once, at the "
     "end.",
     "audit": "Estimate how many labels are wrong and which, and recommend a loss for that noise.",

@@ -223,7 +223,7 @@ def data_classes(name: str, num_classes: int | None = None) -> tuple[int | None,
         name: The data set.
         num_classes: What the user expects it to be.
     """
-    source = library.sources.find(name)
+    source = library.data.registry.find(name)
     if num_classes is not None and source.num_classes not in (0, num_classes):
         raise ValueError(f"{name} has {source.num_classes} classes, got --classes {num_classes}")
     return source.num_classes or num_classes, source.class_map

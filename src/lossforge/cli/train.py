@@ -3,20 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-from ..benchmark import execute, one_run
-from ..benchmark.grid import read_changes
-from ..benchmark.records import Record, read_record
-from ..benchmark.run import check_data
-from ..training import State, TensorBoard, launched
-from ..training.distributed import world
-from .options import Changes, DataDir, one_line_errors
+from . import library
+from .options import Changes, DataDir, Device, one_line_errors, pick_device
+from .output import progress_bar
+
+if TYPE_CHECKING:
+    from ..benchmark.records import Record
+    from ..training import State
 
 
 def train(
@@ -49,10 +47,7 @@ def train(
     ] = 0,
     changes: Changes = None,
     store: Annotated[Path, typer.Option(help="Folder of runs.")] = Path("runs/train"),
-    device: Annotated[
-        str | None,
-        typer.Option(help="cpu or cuda; a GPU by default if there is one.", show_default=False),
-    ] = None,
+    device: Device = None,
     tensorboard: Annotated[
         bool, typer.Option(help="Write TensorBoard events into the run's folder.")
     ] = False,
@@ -63,31 +58,34 @@ def train(
     An interrupted run is resumed, a finished one is shown. Under torchrun the processes share
     every batch.
     """
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    with one_line_errors(), launched(place) as place:
-        changed = read_changes(changes or [])
+    with one_line_errors(), library.training.launched(pick_device(device)) as place:
+        changed = library.grid.read_changes(changes or [])
         if model:
             changed["model"] = model
         if epochs is not None:
             changed["epochs"] = epochs
-        run = one_run(data, noise, loss, seed=seed, changes=changed)
-        check_data([run], data_dir)
+        run = library.grid.one_run(data, noise, loss, seed=seed, changes=changed)
+        library.runs.check_data([run], data_dir)
         folder = store / run.spec.id
-        events = TensorBoard(folder / "tensorboard") if tensorboard else None
+        events = None
+        if tensorboard:
+            events = library.training.TensorBoard(folder / "tensorboard")
         with _progress(run.spec.settings.epochs) as show:
 
-            def report(state: State) -> None:
+            def report(state: "State") -> None:
                 show(state)
                 if events is not None:
                     events(state)
 
-            outcome = execute(store, run, data_dir=data_dir, device=place, on_epoch=report)
+            outcome = library.runs.execute(
+                store, run, data_dir=data_dir, device=place, on_epoch=report
+            )
             if events is not None:
                 events.close()
         if outcome == "busy":
             raise ValueError(f"another process is already running this; see {folder}")
-        if world()[0] == 0:
-            record = read_record(folder)
+        if library.training.distributed.world()[0] == 0:
+            record = library.records.read_record(folder)
             typer.echo(summary(record))
             typer.echo(f"run        {folder}")
             if record.failed:
@@ -95,7 +93,7 @@ def train(
 
 
 @contextmanager
-def _progress(epochs: int) -> Iterator[Callable[[State], None]]:
+def _progress(epochs: int) -> Iterator[Callable[["State"], None]]:
     """Show a bar with loss, accuracy and time left on stderr, so that output can be piped."""
     columns = (
         TextColumn("epoch {task.completed}/{task.total}"),
@@ -103,13 +101,10 @@ def _progress(epochs: int) -> Iterator[Callable[[State], None]]:
         TextColumn("{task.fields[figures]}"),
         TimeRemainingColumn(),
     )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with progress_bar(*columns) as bar:
         task = bar.add_task("", total=epochs, figures="")
 
-        def show(state: State) -> None:
+        def show(state: "State") -> None:
             bar.update(task, completed=state.epoch, figures=_figures(state.metrics[-1]))
 
         yield show
@@ -120,7 +115,7 @@ def _figures(metrics: dict[str, Any]) -> str:
     return f"loss {metrics['loss']:.4f}  {tests}"
 
 
-def summary(record: Record) -> str:
+def summary(record: "Record") -> str:
     """Return the results of a run as lines of text: never the best epoch on the test set."""
     lines = [f"loss       {record.spec['expression']}"]
     if record.noise_rate is not None:

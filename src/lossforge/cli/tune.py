@@ -24,7 +24,7 @@ from .options import (
 from .output import progress_bar
 
 if TYPE_CHECKING:
-    from ..tuning import Comparison, Progress, Tuned
+    from ..tuning import Comparison, SearchProgress, Tuned
 
 TOP = 5
 
@@ -87,8 +87,8 @@ def tune(
     """
     with one_line_errors():
         if out is not None:
-            library.frontier_figure.check_picture(out)
-        settings = library.choose.read_settings(changes or [])
+            library.style.check_picture(out)
+        settings = library.grid.read_changes(changes or [])
         with _progress(loss, trials, 2 * final_seeds) as show:
             found = library.tuning.tune(
                 data,
@@ -122,14 +122,12 @@ def _admitted(text: str | None, data: str) -> object:
 
 def draw(found: "Tuned", path: Path, title: str) -> None:
     """Write a figure of a search."""
-    figure = library.search_figure
-    points = [figure.Point(trial.coordinates, trial.score, trial.origin) for trial in found.trials]
-    drawn = figure.search_figure(points, found.ranges, title=title)
-    library.frontier_figure.write_picture(drawn, path)
+    figure = library.search_figure.search_figure(found.trials, found.ranges, title=title)
+    library.style.write_picture(figure, path)
 
 
 @contextmanager
-def _progress(name: str, trials: int, final: int) -> Iterator[Callable[["Progress"], None]]:
+def _progress(name: str, trials: int, final: int) -> Iterator[Callable[["SearchProgress"], None]]:
     """A bar over the trials, then over the final runs; a line for each tenth outside a terminal."""
     columns = (
         TextColumn("{task.description}"),
@@ -141,7 +139,7 @@ def _progress(name: str, trials: int, final: int) -> Iterator[Callable[["Progres
     with progress_bar(*columns) as bar:
         task, printed = bar.add_task(name, total=trials, rest=""), 0
 
-        def show(done: "Progress") -> None:
+        def show(done: "SearchProgress") -> None:
             nonlocal printed
             rest = "" if done.best is None else f"best {done.best:.2f} %"
             if done.final:
