@@ -220,7 +220,7 @@ def arguments() -> argparse.Namespace:
         "--shapes", nargs="+", type=shape, default=SHAPES, metavar="NxK", help="samples x classes"
     )
     parser.add_argument(
-        "--losses",
+        "--loss",
         nargs="+",
         type=loss_name,
         default=["CE", "BEF", "BQF", *HALVED],
@@ -242,7 +242,7 @@ def main() -> int:
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     compiled = not args.eager and shutil.which(compiler) is not None
     repeats = 15 if args.quick else args.repeats
-    results = {shape: measure(shape, args.losses, repeats, compiled) for shape in args.shapes}
+    results = {shape: measure(shape, args.loss, repeats, compiled) for shape in args.shapes}
     print(f"Forward + backward, float32, one thread, torch {torch.__version__}, {repeats} rounds.")
     print("time: median over rounds of the ratio to eager cross entropy in the same round;")
     print("memory: peak extra memory in logit-sized tensors, the gradient included.\n")

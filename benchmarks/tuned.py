@@ -24,13 +24,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--file", type=Path, default=ROOT / "results" / "tuned.jsonl")
     parser.add_argument("--store", type=Path, default=ROOT / "runs" / "tuned")
-    parser.add_argument("--losses", help="only these, separated by commas")
+    parser.add_argument("--loss", help="only these, separated by commas")
     options = parser.parse_args()
     options.file.parent.mkdir(exist_ok=True)
     text = options.file.read_text() if options.file.exists() else ""
     done = {(row["noise"], row["loss"]) for row in map(json.loads, text.splitlines())}
     rows = [str(loss) for loss in read_grid("results/digits").parts[0].losses]
-    losses = options.losses.split(",") if options.losses else rows
+    losses = options.loss.split(",") if options.loss else rows
     wanted = [
         (noise, loss) for noise in NOISES for loss in losses if loss not in WITHOUT_PARAMETERS
     ]

@@ -1,6 +1,6 @@
 """fastai: a learner on digits, 40 % of whose labels are wrong.
 
-    python examples/fastai_digits.py [--epochs 50] [--losses CE,BEF]
+    python examples/fastai_digits.py [--epochs 50] [--loss CE,BEF]
 
 Needs `pip install "lossforge[bench,fastai]"`. Prints the test accuracy with each loss.
 
@@ -55,9 +55,9 @@ def main() -> None:
     """Train with each loss and print its accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--losses", default="CE,BEF")
+    parser.add_argument("--loss", default="CE,BEF")
     options = parser.parse_args()
-    for name in options.losses.split(","):
+    for name in options.loss.split(","):
         found = train(name, options.epochs)
         print(f"{name:10}{100 * found:6.1f} % of the test digits", flush=True)
 

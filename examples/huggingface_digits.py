@@ -1,6 +1,6 @@
 """Hugging Face Trainer: a small vision transformer on digits, 40 % of whose labels are wrong.
 
-    python examples/huggingface_digits.py [--epochs 60] [--losses CE,BEF]
+    python examples/huggingface_digits.py [--epochs 60] [--loss CE,BEF]
 
 Needs `pip install "lossforge[bench,hf]"`. Nothing is downloaded: the transformer starts from random
 weights, the images are scikit-learn's. Prints the test accuracy with each loss.
@@ -96,11 +96,11 @@ def main() -> None:
     """Train with each loss and print its accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--losses", default="CE,BEF")
+    parser.add_argument("--loss", default="CE,BEF")
     options = parser.parse_args()
     logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as folder:
-        for name in options.losses.split(","):
+        for name in options.loss.split(","):
             found = train(name, options.epochs, folder)
             print(f"{name:10}{100 * found:6.1f} % of the test digits", flush=True)
 

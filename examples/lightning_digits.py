@@ -1,6 +1,6 @@
 """Lightning: a module that holds a loss, trained on digits, 40 % of whose labels are wrong.
 
-    python examples/lightning_digits.py [--epochs 50] [--losses CE,BEF]
+    python examples/lightning_digits.py [--epochs 50] [--loss CE,BEF]
     torchrun is not needed: --devices 2 trains in two processes
 
 Needs `pip install "lossforge[bench,lightning]"`. Prints the test accuracy with each loss. For the
@@ -62,7 +62,7 @@ def main() -> None:
     """Train with each loss and print its accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--losses", default="CE,BEF")
+    parser.add_argument("--loss", default="CE,BEF")
     parser.add_argument("--devices", type=int, default=1)
     options = parser.parse_args()
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
@@ -71,7 +71,7 @@ def main() -> None:
     T = noise.symmetric(10, 0.4)
     given = noise.corrupt(digits.train.true, T, generator=generator).labels
     test = digits.tests["test"]
-    for name in options.losses.split(","):
+    for name in options.loss.split(","):
         lightning.seed_everything(0, verbose=False)
         trainer = lightning.Trainer(
             max_epochs=options.epochs,

@@ -1,6 +1,6 @@
 """Segmentation: label every pixel of scenes of digits, whole digits of which have a wrong label.
 
-    python examples/segmentation_digits.py [--epochs 30] [--losses CE,BEF]
+    python examples/segmentation_digits.py [--epochs 30] [--loss CE,BEF]
 
 Needs `pip install "lossforge[bench]"`. A scene is four of scikit-learn's digits in a square, a
 pixel's label its digit's; 40 % of the digits in training scenes are labelled as another, and faint
@@ -71,9 +71,9 @@ def main() -> None:
     """Train with each loss and print its accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--losses", default="CE,BEF")
+    parser.add_argument("--loss", default="CE,BEF")
     options = parser.parse_args()
-    for name in options.losses.split(","):
+    for name in options.loss.split(","):
         found = train(name, options.epochs)
         print(f"{name:10}{100 * found:6.1f} % of the pixels of digits", flush=True)
 

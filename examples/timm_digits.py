@@ -1,6 +1,6 @@
 """timm: a small ResNet with Mixup on digits, 40 % of whose labels are wrong.
 
-    python examples/timm_digits.py [--epochs 15] [--losses CE,BEF]
+    python examples/timm_digits.py [--epochs 15] [--loss CE,BEF]
 
 Needs `pip install "lossforge[bench,timm]"`. Nothing is downloaded: the network starts from random
 weights, the images are scikit-learn's. Prints the test accuracy with each loss.
@@ -64,9 +64,9 @@ def main() -> None:
     """Train with each loss and print its accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=15)
-    parser.add_argument("--losses", default="CE,BEF")
+    parser.add_argument("--loss", default="CE,BEF")
     options = parser.parse_args()
-    for name in options.losses.split(","):
+    for name in options.loss.split(","):
         found = train(name, options.epochs)
         print(f"{name:10}{100 * found:6.1f} % of the test digits", flush=True)
 

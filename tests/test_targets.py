@@ -63,7 +63,7 @@ def test_speed_compares_every_loss_with_its_naive_twin(project):
     reason="torch.compile needs a C++ compiler, and none is installed",
 )
 def test_speed_compiles_and_judges(project):
-    done = make(project, "bench-speed", "--repeats 1 --shapes 16x10 --losses BEF")
+    done = make(project, "bench-speed", "--repeats 1 --shapes 16x10 --loss BEF")
     assert done.returncode == 0, done.stderr
     table = done.stdout.split("memory\n")[1]
     assert re.findall(r"^(?:naive BEF|BEF|F.cross_entropy) +compiled ", table, re.MULTILINE)
@@ -99,7 +99,7 @@ def test_audit_starts(project):
 
 
 def test_demo_trains_and_reports(project):
-    done = make(project, "demo", "--losses CE,BEF --seeds 0 --set epochs=1")
+    done = make(project, "demo", "--loss CE,BEF --seeds 0 --set epochs=1")
     assert done.returncode == 0, done.stderr
     page = (project / "runs" / "digits" / "report" / "index.html").read_text()
     assert "BEF" in page
@@ -126,7 +126,7 @@ def test_a_sample_of_the_results_is_found_again(project):
     kept.mkdir()
     (kept / archive.name).write_bytes(gzip.compress(b"".join([header, *sample])))
     store = project / "again"
-    narrowed = ["--losses", loss, "--noise", noise, "--store", store / "digits"]
+    narrowed = ["--loss", loss, "--noise", noise, "--store", store / "digits"]
     done = run(project, sys.executable, "-m", "lossforge", "bench", "results/digits", *narrowed)
     assert done.returncode == 0, done.stderr
     check = ["--runs", store, "--results", kept, "check", "digits"]

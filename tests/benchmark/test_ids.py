@@ -7,8 +7,9 @@ import pytest
 from lossforge import parse
 from lossforge.benchmark import RunSpec, one_run
 from lossforge.benchmark.records import read_records
-from lossforge.benchmark.spec import HASHED
+from lossforge.benchmark.spec import HASHED, HASHED_TRAINING
 from lossforge.noise import NoiseSpec
+from lossforge.training import Settings
 
 ARCHIVES = sorted((Path(__file__).parents[2] / "results").glob("*.jsonl.gz"))
 
@@ -45,6 +46,16 @@ def test_a_new_field_at_its_default_is_not_hashed():
     run = one_run("digits", "clean", "CE").spec
     assert Later(**run.model_dump()).id == run.id
     assert Later(**run.model_dump(), warm_up=1).id != run.id
+
+
+def test_a_new_training_setting_at_its_default_is_not_hashed(monkeypatch):
+    run = one_run("digits", "clean", "CE").spec
+    assert set(run.training) == set(HASHED_TRAINING)
+    monkeypatch.setattr(Settings, "warm_up", 0, raising=False)  # a setting of a later version
+    later = [
+        run.model_copy(update={"training": {**run.training, "warm_up": value}}) for value in (0, 1)
+    ]
+    assert [spec.id == run.id for spec in later] == [True, False]
 
 
 def test_spellings_of_a_noise_are_one_run():

@@ -150,12 +150,13 @@ def test_the_command_of_a_run_gives_the_run(monkeypatch):
 
     from typer.testing import CliRunner
 
-    from lossforge.cli import main, train
+    from lossforge.benchmark import run as runs
+    from lossforge.cli import main
 
     changes = {"lr": 0.5, "hold_out": 0.1}
     run = one_run("digits", "pair:0.2", "GCE", seed=4, changes=changes).spec
     seen = []
-    monkeypatch.setattr(train, "execute", lambda store, run, **_: seen.append(run.spec) or "busy")
+    monkeypatch.setattr(runs, "execute", lambda store, run, **_: seen.append(run.spec) or "busy")
     CliRunner().invoke(main.app, shlex.split(run.command())[1:])
     (again,) = seen
     assert again.model_copy(update={"loss": run.loss}) == run

@@ -12,8 +12,8 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from lossforge.benchmark.records import read_records
-from lossforge.cli.bench import _words
 from lossforge.cli.main import app
+from lossforge.cli.options import separate
 
 QUICK = ["--set", "epochs=2", "--set", 'model_options={"hidden": [8]}']
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -173,9 +173,9 @@ def test_help_teaches(verb):
 
 def test_losses_are_separated_outside_parentheses():
     words = ["CE", "BEF(lam=0.5, mu=0.5)", "GCE"]
-    assert _words(["CE, BEF(lam=0.5, mu=0.5),GCE"]) == words
-    assert _words(["CE", "BEF(lam=0.5, mu=0.5)", "GCE"]) == words
-    assert _words([]) == []
+    assert separate(["CE, BEF(lam=0.5, mu=0.5),GCE"]) == words
+    assert separate(["CE", "BEF(lam=0.5, mu=0.5)", "GCE"]) == words
+    assert separate([]) == []
 
 
 @pytest.mark.slow

@@ -139,7 +139,7 @@ def test_an_old_name_works_from_the_shell(tmp_path):
 def test_options_have_one_spelling():
     known = {name for command in ALL.values() for p in command.params for name in p.opts}
     old = {name for names in options.RENAMED.values() for name in names}
-    assert not known & (old - {"--losses"})  # `lossforge bench` may still have its own
+    assert not known & old
 
 
 def test_choices_and_defaults_in_help_are_those_of_the_library():

@@ -25,6 +25,10 @@ HASHED = (
     *("data", "data_options", "subset", "model", "model_options", "weights", "noise", "loss"),
     *("expression", "seed", "training", "threads", "hold_out", "keep_features", "protocol"),
 )
+HASHED_TRAINING = (
+    *("epochs", "batch_size", "optimizer", "lr", "momentum", "nesterov", "weight_decay"),
+    *("l1_decay", "schedule", "clip", "precision", "compile", "probe"),
+)
 
 
 class Frozen(BaseModel):
@@ -75,6 +79,11 @@ class RunSpec(Frozen):
             name: value
             for name, value in self.model_dump().items()
             if name in HASHED or value != _default(type(self), name)
+        }
+        content["training"] = {
+            name: value
+            for name, value in self.training.items()
+            if name in HASHED_TRAINING or value != getattr(Settings, name, None)
         }
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]

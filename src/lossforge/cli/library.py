@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import torch as torch
 
     from .. import audit as audit
-    from .. import benchmark as benchmark
     from .. import catalog as catalog
     from .. import data as data
     from .. import noise as noise
@@ -28,24 +27,31 @@ if TYPE_CHECKING:
     from ..report import page as page
     from ..report import style as style
 
-# names that are not those of a subpackage
 _MODULES = {
-    "describe": ".catalog.describe",
-    "executors": ".benchmark.executors",
-    "frontier_figure": ".report.frontier",
-    "grid": ".benchmark.grid",
-    "page": ".report.page",
-    "records": ".benchmark.records",
-    "runs": ".benchmark.run",
-    "search_figure": ".report.search",
-    "store": ".benchmark.store",
-    "style": ".report.style",
+    "audit": "lossforge.audit",
+    "catalog": "lossforge.catalog",
+    "data": "lossforge.data",
+    "describe": "lossforge.catalog.describe",
+    "executors": "lossforge.benchmark.executors",
+    "frontier_figure": "lossforge.report.frontier",
+    "grid": "lossforge.benchmark.grid",
+    "noise": "lossforge.noise",
+    "page": "lossforge.report.page",
+    "records": "lossforge.benchmark.records",
+    "report": "lossforge.report",
+    "runs": "lossforge.benchmark.run",
+    "search_figure": "lossforge.report.search",
+    "store": "lossforge.benchmark.store",
+    "style": "lossforge.report.style",
+    "theory": "lossforge.theory",
     "torch": "torch",
+    "training": "lossforge.training",
+    "tuning": "lossforge.tuning",
 }
 
 
 def __getattr__(name: str) -> ModuleType:
     """Import a part when it is first used."""
-    if name.startswith("_"):
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(_MODULES.get(name, f".{name}"), "lossforge")
+    return importlib.import_module(_MODULES[name])
