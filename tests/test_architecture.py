@@ -1,6 +1,7 @@
 """The layers of the package: who may import whom, and what the core may need."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,49 +12,19 @@ import lossforge
 
 ROOT = Path(lossforge.__file__).parent
 
-MAY_IMPORT = {
-    "errors": set(),
-    "files": set(),
-    "numerics": {"errors"},
-    "base": {"numerics", "errors"},
-    "loss": {"errors"},
-    "constructions": {"base", "loss", "numerics", "errors"},
-    "catalog": {"constructions", "base", "loss", "noise", "errors"},
-    "theory": {"base", "loss", "constructions", "numerics", "errors"},
-    "noise": {"errors"},
-    "data": {"noise", "errors"},
-    "models": {"errors"},
-    "training": {"loss", "files", "errors"},
-    "benchmark": {
-        "catalog",
-        "constructions",
-        "loss",
-        "noise",
-        "data",
-        "models",
-        "training",
-        "files",
-        "errors",
-        "__version__",
-    },
-    "report": {"benchmark.records", "benchmark.statistics", "errors"},
-    "integrations": {"loss", "errors"},
-    "tuning": {
-        "catalog",
-        "constructions",
-        "theory",
-        "benchmark",
-        "data",
-        "training",
-        "noise",
-        "errors",
-    },
-    "audit": {"catalog", "theory", "benchmark", "data", "training", "noise", "errors"},
-}
-# The command line may import anything, and nothing imports it.
-MAY_IMPORT["cli"] = MAY_IMPORT["__main__"] = {"", "cli", *MAY_IMPORT}
-MAY_IMPORT["cli"] = {*MAY_IMPORT, "__version__"}
-MAY_IMPORT["__main__"] = {"cli"}
+
+def layers(page: str) -> dict[str, set[str]]:
+    """Who may import whom, from the table of layers in CONTRIBUTING.md."""
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    found = {package: {word for word in may.split(", ") if word != "-"} for package, may in rows}
+    # the version is a literal that anybody may read; the command line may import anything
+    for package, may in found.items():
+        may |= {*found, "__version__"} if "anything" in may else {"__version__"}
+        may -= {package, "anything"}
+    return found | {"__main__": {"cli"}}
+
+
+MAY_IMPORT = layers((Path(__file__).parents[1] / "CONTRIBUTING.md").read_text())
 MATHEMATICAL = ("errors", "numerics", "base", "loss", "constructions", "catalog", "theory")
 MAX_LINES = 450
 
@@ -99,6 +70,10 @@ def violations(source: str, path: Path) -> list[str]:
 
 
 SOURCES = sorted(ROOT.rglob("*.py"))
+
+
+def test_every_package_has_its_row_in_contributing():
+    assert {package_of(path) for path in SOURCES} - {""} == set(MAY_IMPORT)
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -8,7 +8,7 @@ import torch
 
 import lossforge
 from lossforge import BEF, BQF, BinaryReduction, TargetSeparation, base
-from lossforge.constructions import default_mu
+from lossforge.constructions.pairs import default_mu
 from lossforge.noise import pair, symmetric
 from lossforge.theory import certify, certify_instances, is_symmetric, ratios
 from lossforge.theory.form import take_apart

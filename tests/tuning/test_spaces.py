@@ -12,7 +12,7 @@ from lossforge.catalog import PRESETS, find
 from lossforge.catalog import settings as published
 from lossforge.catalog.balanced import default_tau
 from lossforge.catalog.ranges import Range, log, uniform
-from lossforge.constructions import default_mu
+from lossforge.constructions.pairs import default_mu
 from lossforge.errors import SpecError
 from lossforge.tuning.spaces import DEPENDENT, space
 

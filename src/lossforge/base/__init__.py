@@ -11,10 +11,6 @@ from .derivative import Series as Series
 from .derivative import from_derivative as from_derivative
 from .function import BaseFunction as BaseFunction
 from .function import Smooth as Smooth
-from .function import format_arguments as format_arguments
-from .function import integrate as integrate
-from .function import text_name as text_name
-from .point import Margin as Margin
 from .point import Point as Point
 
 if TYPE_CHECKING:
@@ -32,12 +28,8 @@ else:
     __all__ = [
         *sorted(_FUNCTIONS),
         "BaseFunction",
-        "Margin",
         "Point",
         "Series",
         "Smooth",
-        "format_arguments",
         "from_derivative",
-        "integrate",
-        "text_name",
     ]

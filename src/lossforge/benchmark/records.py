@@ -11,7 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from ..constructions import default_mu
+from ..constructions.pairs import default_mu
 
 __all__ = [
     "Grid",

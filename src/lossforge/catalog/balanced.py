@@ -3,7 +3,8 @@
 from typing import Unpack
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..constructions import BALANCE, MANY_RIVALS, BinaryReduction, TargetSeparation
+from ..constructions import BinaryReduction, TargetSeparation
+from ..constructions.pairs import BALANCE, MANY_RIVALS
 from ..errors import check_number
 from ..loss import Loss, Policy, WeightedSum
 from .entry import Named, register

@@ -16,8 +16,8 @@ from ..constructions import (
     NormalisedNegative,
     PowerDistance,
     ViewsDivergence,
-    check_weights,
 )
+from ..constructions.views import check_weights
 from ..errors import check_number
 from ..loss import Loss, Policy
 from .entry import FOCAL_CAVEAT, UNVERIFIED_CAVEAT, Named, register

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from .. import errors
-from ..base import format_arguments
+from ..base.function import format_arguments
 from ..errors import SpecError
 from ..loss import Loss
 from .ranges import Range

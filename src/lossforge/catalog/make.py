@@ -4,7 +4,8 @@ import inspect
 from typing import Any
 
 from ..errors import check_number
-from ..loss import Loss, Policy, no_parameter
+from ..loss import Loss, Policy
+from ..loss.policy import no_parameter
 from ..noise import NoiseSpec
 from .entry import find
 from .published import select

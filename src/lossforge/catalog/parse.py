@@ -9,9 +9,11 @@ from typing import Any
 
 from .. import base as bases
 from .. import constructions
-from ..base import BaseFunction, text_name
+from ..base import BaseFunction
+from ..base.function import text_name
 from ..errors import SpecError
-from ..loss import Loss, no_parameter, parameters_of
+from ..loss import Loss
+from ..loss.policy import no_parameter, parameters_of
 from .entry import BY_IDENTIFIER, ENTRIES, identifier, look_up, unknown
 
 Value = float | bool | str | list[Any] | Loss | BaseFunction

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from .. import base
-from ..constructions import TargetLoss, check_weights
+from ..constructions import TargetLoss
+from ..constructions.views import check_weights
 from ..errors import check_number
 from ..loss import Policy
 from .entry import CLAMP_CAVEAT, FOCAL_CAVEAT, UNVERIFIED_CAVEAT, Named, register

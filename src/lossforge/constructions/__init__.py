@@ -4,14 +4,12 @@ from .classes import ClassMean, PowerDistance, Sparsity
 from .correction import BackwardCorrection, ForwardCorrection
 from .negative import Emphasised, Negative, complementary_labels
 from .normalised import Normalised, NormalisedNegative
-from .pairs import BALANCE, MANY_RIVALS, BinaryReduction, default_mu
+from .pairs import BinaryReduction
 from .target import TargetLoss, TargetSeparation
-from .views import ViewsDivergence, check_weights
+from .views import ViewsDivergence
 from .wrappers import EpsSoftmax, LogitClip, Sharpened, Wrapper
 
 __all__ = [
-    "BALANCE",
-    "MANY_RIVALS",
     "BackwardCorrection",
     "BinaryReduction",
     "ClassMean",
@@ -29,7 +27,5 @@ __all__ = [
     "TargetSeparation",
     "ViewsDivergence",
     "Wrapper",
-    "check_weights",
     "complementary_labels",
-    "default_mu",
 ]

@@ -5,7 +5,8 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from ..base import BaseFunction, format_arguments, integrate
+from ..base import BaseFunction
+from ..base.function import format_arguments, integrate
 from ..errors import check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from .target import check_base

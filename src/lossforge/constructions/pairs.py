@@ -6,7 +6,9 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from ..base import BaseFunction, Margin, format_arguments
+from ..base import BaseFunction
+from ..base.function import format_arguments
+from ..base.point import Margin
 from ..errors import check_integer, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks

@@ -6,7 +6,8 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from ..base import BaseFunction, Point, format_arguments, integrate
+from ..base import BaseFunction, Point
+from ..base.function import format_arguments, integrate
 from ..errors import check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks

@@ -7,7 +7,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from ..base import format_arguments
+from ..base.function import format_arguments
 from ..errors import check_number
 from ..loss import Loss, Policy, ProbabilityLoss, Scores
 

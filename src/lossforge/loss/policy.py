@@ -1,4 +1,4 @@
-"""The rules of `torch.nn.CrossEntropyLoss` about arguments, in one place.
+"""Checks of arguments by the rules of `torch.nn.CrossEntropyLoss`; `Loss` applies the policy.
 
 Exceptions have the types torch raises for the same mistake; the messages say more.
 """

@@ -14,7 +14,8 @@ from typing import Literal, get_args
 import torch
 
 from ..base import BaseFunction, Exponential, Quadratic
-from ..constructions import BinaryReduction, TargetSeparation, default_mu
+from ..constructions import BinaryReduction, TargetSeparation
+from ..constructions.pairs import default_mu
 from ..errors import check_integer, check_number
 from ..loss import WeightedSum
 from .certify import certify

@@ -22,7 +22,7 @@ from typing import Any
 from ..catalog import find
 from ..catalog.balanced import default_tau
 from ..catalog.ranges import Range, log, uniform
-from ..constructions import default_mu
+from ..constructions.pairs import default_mu
 from ..errors import SpecError
 from ..noise import symmetric
 
