@@ -126,7 +126,7 @@ def test_presets_are_listed():
         (["train", "--data", "cifar10", "--data-dir", "nowhere"], "is missing"),
         (["bench", "nowhere"], "unknown preset or file 'nowhere'"),
         (["bench", "digits", "--loss", "CE,NOPE"], "NOPE"),
-        (["bench", "digits", "--executor", "magic"], "executor must be one of"),
+        (["bench", "digits", "--executor", "magic"], "unknown executor"),
         (["bench", "paper/cifar10", "--data-dir", "nowhere"], "is missing"),
         (["run", "nowhere", "abc"], "there is no run abc in nowhere"),
         (["report", "nowhere"], "there is no folder nowhere"),

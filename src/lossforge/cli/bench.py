@@ -78,6 +78,7 @@ def bench(
             for name in library.grid.presets():
                 typer.echo(f"{name:24}{library.grid.read_grid(name).title}")
             return
+        library.executors.find_executor(executor)
         grid = library.grid.narrow(
             library.grid.read_grid(spec),
             losses=separate(loss),

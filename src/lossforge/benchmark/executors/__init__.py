@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...errors import unknown
 from ..spec import RunSpec
 from . import local, ray_tasks, slurm
 from .options import GridStatus, Options
 
-__all__ = ["EXECUTORS", "Executor", "Options", "commands", "run_all"]
+__all__ = ["EXECUTORS", "Executor", "Options", "commands", "find_executor", "run_all"]
 
 Executor = Callable[[Path, Sequence[RunSpec], Options], None]
 
@@ -27,9 +28,14 @@ def run_all(executor: str, store: Path, specs: Sequence[RunSpec], **options: Any
         specs: The runs.
         options: Fields of `Options`.
     """
-    if executor not in EXECUTORS:
-        raise ValueError(f"executor must be one of {', '.join(EXECUTORS)}, got {executor!r}")
-    EXECUTORS[executor](store, specs, Options(**options))
+    find_executor(executor)(store, specs, Options(**options))
+
+
+def find_executor(name: str) -> Executor:
+    """Return the executor of that name."""
+    if name not in EXECUTORS:
+        raise unknown("executor", name, EXECUTORS)
+    return EXECUTORS[name]
 
 
 def commands(store: Path, specs: Sequence[RunSpec], options: Options) -> list[str]:
