@@ -17,7 +17,10 @@ def layers(page: str) -> dict[str, set[str]]:
     """Who may import whom, from the table of layers in CONTRIBUTING.md."""
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
     found = {package: {word for word in may.split(", ") if word != "-"} for package, may in rows}
-    # the version is a literal that anybody may read; the command line may import anything
+    for place, (package, may) in enumerate(found.items()):
+        above = [*found][:place]
+        assert {word.partition(".")[0] for word in may} <= {*above, "anything"}, package
+    # every package may import the version; the command line may import anything
     for package, may in found.items():
         may |= {*found, "__version__"} if "anything" in may else {"__version__"}
         may -= {package, "anything"}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _PACKAGES = (
-    *("base", "catalog", "constructions", "data", "errors", "loss", "models", "noise", "report"),
-    *("theory", "training", "tuning"),
+    *("audit", "base", "benchmark", "catalog", "constructions", "data", "errors", "integrations"),
+    *("loss", "models", "noise", "report", "theory", "training", "tuning"),
 )
 # every class of the catalogue is a name as well
 _NAMES = {
@@ -32,11 +32,14 @@ _NAMES = {
 }
 
 if TYPE_CHECKING:
+    from . import audit as audit
     from . import base as base
+    from . import benchmark as benchmark
     from . import catalog as catalog
     from . import constructions as constructions
     from . import data as data
     from . import errors as errors
+    from . import integrations as integrations
     from . import loss as loss
     from . import models as models
     from . import noise as noise
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
     from .constructions import complementary_labels as complementary_labels
     from .loss import Loss as Loss
 else:
-    # a name is imported when it is first asked for: the command line's help must not wait for torch
+    # a name is imported when it is first used: the help of the command line needs no torch
     import importlib
 
     def __getattr__(name):

@@ -19,7 +19,7 @@ class ApproximationError(ValueError):
 
 
 class SpecError(ValueError):
-    """A text form (a loss expression) that does not follow the grammar."""
+    """A name, text or spec that cannot be read."""
 
 
 def check_number(
@@ -77,13 +77,13 @@ def check_rows(name: str, rows: "Tensor") -> None:
 
 
 def near(name: str, known: Iterable[str], most: int = 4) -> list[str]:
-    """The known names that are spelt most like a name, in any case."""
+    """Return the known names that are spelt most like a name, in any case."""
     spelt = {one.lower(): one for one in known}
     return [spelt[one] for one in difflib.get_close_matches(name.strip().lower(), spelt, most, 0.5)]
 
 
 def unknown(what: str, name: str, known: Iterable[str], remedy: str = "") -> SpecError:
-    """The error for a name that nothing has: the nearest names in it, or all; all in its note.
+    """Build the error for an unknown name: it lists the nearest names, or all; its note lists all.
 
     Args:
         what: What was looked for, such as "data set".

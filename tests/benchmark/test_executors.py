@@ -166,7 +166,7 @@ def test_a_worker_gets_its_gpu_its_threads_and_the_data(tmp_path, monkeypatch):
 
 
 def test_bad_options_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="unknown executor .*known: local, print, ray, slurm"):
+    with pytest.raises(ValueError, match=r"unknown executor .*known: local, print, ray, slurm"):
         run_all("cloud", tmp_path, [])
     with pytest.raises(ValueError, match="workers must be an integer of 1 or more, got 0"):
         run_all("local", tmp_path, [], workers=0)

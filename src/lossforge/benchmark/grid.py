@@ -309,8 +309,8 @@ def one_run(
         replaced |= {"data": data, "data_options": {}, "subset": None, "protocol": "own"}
     if changes:
         replaced["protocol"] = "own"
-    allowed = set(RunSpec.model_fields) - {"loss", "expression", "seed", "noise", "training"}
-    allowed |= {"preset", "published_decay"}
+    named = {"data", "loss", "expression", "seed", "noise", "training"}  # by the arguments
+    allowed = set(RunSpec.model_fields) - named | {"preset", "published_decay"}
     (run,) = _changed(part, changes or {}, allowed, **replaced).resolve()
     return run
 

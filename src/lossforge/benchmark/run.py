@@ -112,7 +112,7 @@ def _train(
         if on_epoch is not None:
             on_epoch(state)
 
-    failed, metrics, held_out = None, [], dataset.validation
+    failed, held_out = None, dataset.validation
     tests = {name: samples(dataset, split) for name, split in dataset.tests.items()}
     try:
         state = train(

@@ -83,7 +83,7 @@ def bench(
             library.grid.read_grid(spec),
             losses=separate(loss),
             noise=separate(noise),
-            seeds=[int(seed) for seed in separate([seeds or ""])],
+            seeds=_read_seeds(seeds),
             changes=library.grid.read_changes(changes or []),
         )
         parts = grid.resolve()
@@ -112,7 +112,9 @@ def bench(
             )
         if executor == "print":
             return
-        diverged = sum(record.failed is not None for record in library.records.read_records(place))
+        ids = {run.id for run in runs}
+        records = library.records.read_records(place)
+        diverged = sum(record.failed is not None for record in records if record.id in ids)
         if diverged:
             typer.echo(f"{diverged} runs diverged; the report names them", err=True)
         typer.echo(place)
@@ -121,10 +123,10 @@ def bench(
 
 def _check(parts: Sequence[Sequence["Run"]], data_dir: Path | None) -> None:
     """Find missing data, and networks that do not fit them, before anything trains."""
-    library.runs.check_data([run for part in parts for run in part], data_dir)
+    library.run.check_data([run for part in parts for run in part], data_dir)
     for first, *_ in parts:
-        dataset = library.runs.prepare_data(first.spec, data_dir, noise=first.noise)
-        library.runs.prepare_model(first.spec, dataset)
+        dataset = library.run.prepare_data(first.spec, data_dir, noise=first.noise)
+        library.run.prepare_model(first.spec, dataset)
 
 
 def _save_matrices(store: Path, parts: Sequence[Sequence["Run"]]) -> None:
@@ -177,8 +179,15 @@ def run(
     """Do one run of a grid; `lossforge bench --executor print` prints these commands."""
     with one_line_errors():
         spec = library.store.read_spec(store, run_id)
-        outcome = library.runs.execute(store, spec, data_dir=data_dir, device=device)
+        outcome = library.run.execute(store, spec, data_dir=data_dir, device=device)
         typer.echo(f"{run_id} {outcome}")
+
+
+def _read_seeds(text: str | None) -> list[int]:
+    words = separate([text or ""])
+    if not all(word.isdecimal() for word in words):
+        raise ValueError(f"seeds must be whole numbers such as 0,1,2, got {text!r}")
+    return [int(word) for word in words]
 
 
 def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int) -> str:
@@ -191,9 +200,9 @@ def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int
     ]
     for part in grid.parts:
         names = [row if isinstance(row, str) else row.name for row in part.losses]
+        epochs = library.training.Settings(**part.training).epochs
         lines += [
-            f"data    {part.data}, {part.model}, {part.training.get('epochs', 100)} epochs, "
-            f"protocol: {part.protocol}",
+            f"data    {part.data}, {part.model}, {epochs} epochs, protocol: {part.protocol}",
             f"losses  {', '.join(names)}",
             f"noise   {', '.join(part.noise)}",
             f"seeds   {', '.join(map(str, part.seeds))}",

@@ -101,14 +101,15 @@ def _train_options(noise: Noise | None) -> str:
     """The options of `lossforge train` for labels with this noise."""
     if noise is None:
         return ""
+    text = shlex.quote(noise.text)
     if noise.data is not None:
-        return f" --data {noise.data} --noise {noise.text}"
-    kind, name, rate = noise.spec.kind, noise.spec.name, noise.spec.rate
-    if kind in ("symmetric", "pair"):
-        return f" --noise {noise.text}"
-    if kind == "asymmetric":
-        return f" --data {'digits' if name == 'mnist' else name} --noise asymmetric:{rate:g}"
-    return " --noise given --data DATA"
+        return f" --data {noise.data} --noise {text}"
+    name = noise.spec.name
+    if noise.spec.kind == "asymmetric" and name != "next":
+        return f" --data {'digits' if name == 'mnist' else name} --noise {text}"
+    if noise.spec.kind == "weights":
+        return " --noise given --data DATA"
+    return f" --noise {text}"
 
 
 def _admissible(found: "Design") -> list[tuple[str, str]]:

@@ -152,7 +152,7 @@ def _draw(losses: "dict[str, Loss]", classes: int, claim: Claim, path: Path, upd
             one = library.theory.frontier(loss, classes, ray, claim=claim, tolerance=_FINE)
             lines[text].append(one.rate)
     title = f"Noise that a loss tolerates, {classes} classes"
-    figure = library.frontier_figure.frontiers(peaks, lines, title=title)
+    figure = library.frontier.frontiers(peaks, lines, title=title)
     library.style.write_picture(figure, path)
 
 

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from ..benchmark import executors as executors
     from ..benchmark import grid as grid
     from ..benchmark import records as records
+    from ..benchmark import run as run
     from ..benchmark import store as store
     from ..catalog import describe as describe
+    from ..report import frontier as frontier
     from ..report import page as page
+    from ..report import search as search
     from ..report import style as style
 
 _MODULES = {
@@ -33,14 +36,14 @@ _MODULES = {
     "data": "lossforge.data",
     "describe": "lossforge.catalog.describe",
     "executors": "lossforge.benchmark.executors",
-    "frontier_figure": "lossforge.report.frontier",
+    "frontier": "lossforge.report.frontier",
     "grid": "lossforge.benchmark.grid",
     "noise": "lossforge.noise",
     "page": "lossforge.report.page",
     "records": "lossforge.benchmark.records",
     "report": "lossforge.report",
-    "runs": "lossforge.benchmark.run",
-    "search_figure": "lossforge.report.search",
+    "run": "lossforge.benchmark.run",
+    "search": "lossforge.report.search",
     "store": "lossforge.benchmark.store",
     "style": "lossforge.report.style",
     "theory": "lossforge.theory",

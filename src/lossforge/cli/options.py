@@ -107,8 +107,7 @@ def with_new_names(command: Any, words: list[str]) -> list[str]:
         command: The command, as typer made it.
         words: Its arguments as typed.
     """
-    options = {name for parameter in command.params for name in parameter.opts}
-    renamed = {old: new for old, new in RENAMED.get(command.name, {}).items() if old not in options}
+    renamed = RENAMED.get(command.name, {})
     end = words.index("--") if "--" in words else len(words)
     found = []
     for word in words[:end]:

@@ -58,14 +58,14 @@ def train(
     An interrupted run is resumed, a finished one is shown. Under torchrun the processes share
     every batch.
     """
-    with one_line_errors(), library.training.launched(pick_device(device)) as place:
+    with one_line_errors(), library.training.launched(pick_device(device)) as chosen:
         changed = library.grid.read_changes(changes or [])
         if model:
             changed["model"] = model
         if epochs is not None:
             changed["epochs"] = epochs
         run = library.grid.one_run(data, noise, loss, seed=seed, changes=changed)
-        library.runs.check_data([run], data_dir)
+        library.run.check_data([run], data_dir)
         folder = store / run.spec.id
         events = None
         if tensorboard:
@@ -77,8 +77,8 @@ def train(
                 if events is not None:
                     events(state)
 
-            outcome = library.runs.execute(
-                store, run, data_dir=data_dir, device=place, on_epoch=report
+            outcome = library.run.execute(
+                store, run, data_dir=data_dir, device=chosen, on_epoch=report
             )
             if events is not None:
                 events.close()

@@ -122,7 +122,7 @@ def _admitted(text: str | None, data: str) -> object:
 
 def draw(found: "Tuned", path: Path, title: str) -> None:
     """Write a figure of a search."""
-    figure = library.search_figure.search_figure(found.trials, found.ranges, title=title)
+    figure = library.search.search_figure(found.trials, found.ranges, title=title)
     library.style.write_picture(figure, path)
 
 

@@ -24,8 +24,11 @@ def check_noise(noise: NoiseSpec, data: str) -> None:
         if not source.human_labels:
             annotated = ", ".join(name for name, one in SOURCES.items() if one.human_labels)
             raise SpecError(f"human labels are known for {annotated}, not for {data}")
+        if noise.name is None:
+            example = f"human:{source.human_labels[0]}"
+            raise SpecError(f"human noise needs the name of a set of labels, such as {example}")
         if noise.name not in source.human_labels:
-            raise unknown(f"human labels of {data}", str(noise.name), source.human_labels)
+            raise unknown(f"human labels of {data}", noise.name, source.human_labels)
     elif noise.kind not in ("clean", "given", "matrix") and noise.rate is None:
         raise SpecError(f"{noise} needs a rate, such as {noise}:0.4")
     frozen = source.instance_rates

@@ -10,7 +10,7 @@ pair:RATE              mistaken for the next class with this probability
 asymmetric:RATE        mistaken for a similar class, by the class map of the data set
 asymmetric:MAP:RATE    the same with a class map from `CLASS_MAPS`
 instance:RATE          wrong where the sample is hard, at this mean rate
-human, human:NAME      a set of labels by human annotators
+human:NAME             a set of labels by human annotators
 weights:W,W,...        one instance's label distribution, the largest weight at its true class
 FILE.csv, FILE.npy     a transition matrix; row i holds the labels that class i is given;
                        FILE.csv@HASH is the same file, checked by the hash of its numbers
@@ -41,7 +41,7 @@ class Kind:
         form: How it is written.
         matrix: The transition matrix for a number of classes, a rate and a class map; None for
             labels that no matrix describes.
-        limit: The rate from which on some class loses the largest share of its labels.
+        limit: The rate at which a class's true label stops being its most frequent label.
     """
 
     form: str
@@ -100,7 +100,7 @@ class NoiseSpec:
 
     @classmethod
     def parse(cls, text: "str | NoiseSpec") -> "NoiseSpec":
-        """Read a noise from text; a matrix is read from its file here, and nowhere again."""
+        """Read a noise from text; for a matrix, read its file."""
         if isinstance(text, NoiseSpec):
             return text
         if not isinstance(text, str):
@@ -123,7 +123,8 @@ class NoiseSpec:
         if kind == "human":
             return cls(kind, name=detail or None)
         if kind == "weights":
-            return cls(kind, name=detail, weights=_weights(text, detail))
+            weights = _weights(text, detail)
+            return cls(kind, name=",".join(map(repr, weights.tolist())), weights=weights)
         name, _, rate = detail.rpartition(":") if kind == "asymmetric" else ("", "", detail)
         if name and name not in CLASS_MAPS:
             raise unknown("class map", name, CLASS_MAPS)
@@ -138,7 +139,7 @@ class NoiseSpec:
         return cls("matrix", None, f"{path.name}@{digest}", weights, classes)
 
     def __str__(self) -> str:
-        """The canonical text, which names a run; equal noises have equal texts."""
+        """The canonical text, which names a run."""
         if self.kind == "matrix":
             return str(self.name)
         if self.rate is None or self.kind == "clean":
@@ -156,16 +157,19 @@ class NoiseSpec:
         return self.rate == 0
 
     def limit(self, num_classes: int) -> float | None:
-        """The rate from which on some class loses the largest share of its labels, if it has one.
+        """Return the rate at which a class's true label stops being its most frequent label.
 
         Args:
             num_classes: K.
+
+        Returns:
+            None for a kind without such a rate.
         """
         limit = KINDS[self.kind].limit
         return None if limit is None else limit(num_classes)
 
     def transition(self, num_classes: int | None = None, class_map: str | None = None) -> Tensor:
-        """The (K, K) transition matrix, or the (K,) weights of one instance.
+        """Return the (K, K) transition matrix, or the (K,) weights of one instance.
 
         Args:
             num_classes: K; not needed where a matrix, weights or a class map say it.
