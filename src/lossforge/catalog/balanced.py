@@ -105,14 +105,14 @@ class BQF(Named, WeightedSum):
 
 
 def default_tau(num_classes: int) -> float:
-    """The separation strength of BEF and BQF where none is given."""
+    """Return the separation strength of BEF and BQF where none is given."""
     return max(1.0, SEPARATION * (num_classes - 1))
 
 
 def _balance(
     base: BaseFunction, pair_base: BaseFunction, tau: float | None, lam: float, mu: float | None
 ) -> list[tuple[float, Loss]]:
-    """lam TS + mu BR; tau and mu follow the number of classes unless they are given."""
+    """Return the terms of lam TS + mu BR; tau and mu, if None, follow the number of classes."""
     strength, least = (1.0, SEPARATION) if tau is None else (tau, None)
     separated = TargetSeparation(base, tau=strength, a=least)
     paired = BinaryReduction(pair_base, rivals=MANY_RIVALS if mu is None else None)

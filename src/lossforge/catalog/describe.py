@@ -31,7 +31,7 @@ place of weight decay.
 
 
 def rows() -> list[tuple[str, ...]]:
-    """One row of `COLUMNS` for every loss in the catalogue."""
+    """Return one row of `COLUMNS` for every loss in the catalogue."""
     return [
         (
             entry.name,
@@ -46,7 +46,7 @@ def rows() -> list[tuple[str, ...]]:
 
 
 def table(width: int | None = None) -> str:
-    """All losses: wrapped to `width` columns, or separated by tabs if it is None."""
+    """List all losses: wrapped to `width` columns, or separated by tabs if it is None."""
     if width is None:
         return "\n".join("\t".join(row) for row in (COLUMNS, *rows()))
     listed = [(_marked(name), *rest) for name, *rest in rows()]
@@ -59,7 +59,7 @@ def table(width: int | None = None) -> str:
 
 
 def detail(text: str, width: int = 100) -> str:
-    """One loss in full; or a loss expression, as it is understood, with its members.
+    """Describe one loss in full, or a loss expression as it was parsed, with its members.
 
     Args:
         text: A name or alias, in any case, or an expression such as "0.5*GCE(q=0.7) + 0.5*MAE".
@@ -70,7 +70,7 @@ def detail(text: str, width: int = 100) -> str:
 
 
 def citations(text: str | None = None) -> str:
-    """BibTeX of a loss, of every member of an expression, or of the whole catalogue.
+    """Return BibTeX of a loss, of every member of an expression, or of the whole catalogue.
 
     Args:
         text: A name, an alias or an expression; None for all.
@@ -79,7 +79,7 @@ def citations(text: str | None = None) -> str:
 
 
 def references(text: str | None = None) -> list[Reference]:
-    """The papers behind a loss, an expression's members or the catalogue, without repeats."""
+    """Return the papers of a loss, an expression's members or the catalogue, without repeats."""
     if text is None:
         keys = [entry.reference for entry in ENTRIES.values()]
     elif (entry := look_up(text)) is not None:
@@ -91,7 +91,7 @@ def references(text: str | None = None) -> list[Reference]:
 
 
 def members(text: str) -> list[tuple[Entry | str, str]]:
-    """Entries and constructions that an expression names, each with its reference's key."""
+    """List entries and constructions that an expression names, each with its reference's key."""
     found: dict[str, tuple[Entry | str, str]] = {}
     tree = ast.walk(ast.parse(text.strip(), mode="eval"))
     names = [node for node in tree if isinstance(node, ast.Name)]
@@ -107,7 +107,7 @@ def members(text: str) -> list[tuple[Entry | str, str]]:
 
 
 def arguments(parameters: dict[str, Any]) -> str:
-    """``name=value`` pairs as Python reads them; a parameter without default by its name."""
+    """Write ``name=value`` pairs in Python syntax; a parameter without default by its name."""
     return ", ".join(
         name if value is inspect.Parameter.empty else f"{name}={_value(value)}"
         for name, value in parameters.items()
@@ -115,7 +115,7 @@ def arguments(parameters: dict[str, Any]) -> str:
 
 
 def python(entry: Entry) -> str:
-    """A line of Python that builds the loss with its defaults spelt out."""
+    """Return a line of Python that builds the loss with its defaults spelt out."""
     parameters = entry.parameters()
     given = ", ".join(
         f"{name}={name}" if value is inspect.Parameter.empty else f"{name}={_value(value)}"
@@ -127,31 +127,31 @@ def python(entry: Entry) -> str:
 
 
 def traits(entry: Entry) -> str:
-    """Kind and boundedness in words."""
+    """Put kind and boundedness in words."""
     kind = "neither symmetric nor asymmetric" if entry.kind == "neither" else entry.kind
     verified = "; unverified" if entry.unverified else ""
     return f"{kind}, {'bounded' if entry.bounded else 'unbounded'}{verified}"
 
 
 def published(entry: Entry) -> list[tuple[str, Setting]]:
-    """Every published setting of a loss, with its data set."""
+    """List every published setting of a loss, with its data set."""
     return [(preset, one) for preset in PRESETS for one in settings(preset, entry.name)]
 
 
 def setting_text(setting: Setting) -> str:
-    """Parameters and coupled regulariser of a setting."""
+    """Write the parameters and the coupled regulariser of a setting."""
     decay = () if setting.l1_decay is None else (f"L1 decay {_value(setting.l1_decay)}",)
     given = arguments(setting.parameters) or "no parameters"
     return "; ".join((given, *decay))
 
 
 def noise_text(setting: Setting) -> str:
-    """The noise of a setting in words; "any" is any that no other setting names."""
+    """Put the noise of a setting in words; "any" is any that no other setting names."""
     return (setting.noise or "any").replace(":<", " below ").replace(":>=", " from ")
 
 
 def render_markdown() -> str:
-    """`docs/catalog.md`: every loss with the same fields."""
+    """Write `docs/catalog.md`: every loss with the same fields."""
     index = ", ".join(f"[{name}](#{_anchor(name)})" for name in ENTRIES)
     return "\n".join([_HEAD, index, "", *(_section(entry) for entry in ENTRIES.values())])
 
@@ -223,7 +223,7 @@ def _published_lines(found: list[tuple[str, Setting]], width: int) -> list[str]:
 
 
 def _example(noise: str) -> str:
-    """A noise that selects a published setting: bounds become a rate."""
+    """Return a noise that selects a published setting: bounds become a rate."""
     return re.sub(r":<.*", ":0.4", re.sub(r":>=.*", ":0.6", noise))
 
 
@@ -240,7 +240,7 @@ def _expression(text: str, width: int) -> str:
 
 
 def _anchor(name: str) -> str:
-    """An id of our own: headings such as NL and NL+ would get the same one."""
+    """Make the id of a heading; Markdown would give NL and NL+ the same one."""
     return name.lower().replace("+", "-plus-").strip("-")
 
 
@@ -281,7 +281,7 @@ def _code(text: str) -> str:
 def _columns(
     header: tuple[str, ...], rows: list[tuple[str, ...]], width: int, loose: int, tight: int
 ) -> list[str]:
-    """Lines of a table in which the columns `loose` and `tight` share what the others leave."""
+    """Lay out a table; the columns `loose` and `tight` share the width that the others leave."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     free = width - 2 * (len(header) - 1) - sum(widths) + widths[loose] + widths[tight]
     widths[tight] = min(widths[tight], max(free - widths[loose], free * 2 // 5))
@@ -291,7 +291,7 @@ def _columns(
 
 
 def _filled(text: str, width: int, first: str = "") -> str:
-    """A paragraph that starts with `first` and is indented by its length."""
+    """Wrap a paragraph that starts with `first` and is indented by its length."""
     return textwrap.fill(
         text,
         max(width, 60),
@@ -303,7 +303,7 @@ def _filled(text: str, width: int, first: str = "") -> str:
 
 
 def _field(label: str, text: str, width: int) -> str:
-    """A labelled paragraph."""
+    """Wrap a labelled paragraph."""
     return _filled(text, width, f"  {label:<12}")
 
 

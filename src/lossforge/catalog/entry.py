@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from .. import errors
 from ..base.function import format_arguments
-from ..errors import SpecError
+from ..errors import SpecError, unknown
 from ..loss import Loss
 from .ranges import Range
 from .references import REFERENCES
@@ -18,7 +17,9 @@ from .references import REFERENCES
 FOCAL_CAVEAT = (
     "The focal factor carries its gradient here; released code detaches it (stop_gradient)."
 )
-CLAMP_CAVEAT = "Released code clamps the probability, which kills the gradient below; not here."
+CLAMP_CAVEAT = (
+    "Released code clamps the probability, which makes the gradient zero below it; not here."
+)
 UNVERIFIED_CAVEAT = "Inferred from secondary sources; no code or text of the authors was at hand."
 
 Kind = Literal["symmetric", "asymmetric", "neither"]
@@ -55,7 +56,7 @@ class Entry:
     tune: Mapping[str, Range] = field(default_factory=dict)
 
     def parameters(self) -> dict[str, Any]:
-        """The keyword parameters of the mathematics, with their defaults."""
+        """Return the keyword parameters of the mathematics, with their defaults."""
         return _keywords(self.make)
 
 
@@ -122,14 +123,14 @@ def register(
 
 
 def _place(entry: Entry) -> tuple[int, int]:
-    """Where the catalogue lists a loss; losses of one paper stay in the order of the code."""
+    """Return the place of a loss in the catalogue; those of one paper stay in the code's order."""
     if entry.name in TABLES:
         return 0, TABLES.index(entry.name)
     return 1, list(REFERENCES).index(entry.reference)
 
 
 def _documented(entry: Entry) -> str:
-    """The docstring with the formula after its first sentence and the paper at its end."""
+    """Return the docstring with the formula after its first sentence and the paper at its end."""
     summary, line, rest = inspect.cleandoc(entry.make.__doc__ or entry.name).partition("\n")
     reference = REFERENCES[entry.reference]
     cited = textwrap.fill(
@@ -165,7 +166,7 @@ class Named:
 
 
 def _remembering(init: Callable[..., None]) -> Callable[..., None]:
-    """A constructor that keeps its keyword parameters in `settings` before it runs."""
+    """Wrap a constructor to keep its keyword parameters in `settings` before it runs."""
     defaults = _keywords(init)
 
     @functools.wraps(init)
@@ -179,7 +180,7 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _kept(value: object) -> object:
-    """An argument that nobody changes later: sequences become tuples."""
+    """Copy an argument so that later changes do not affect it; sequences become tuples."""
     if hasattr(value, "__iter__") and not isinstance(value, str):
         return tuple(value)
     return value
@@ -191,12 +192,12 @@ def _keywords(function: Callable[..., object]) -> dict[str, Any]:
 
 
 def identifier(name: str) -> str:
-    """A name as expressions have it: in any case, without the signs that Python's names lack."""
+    """Return a name as written in expressions: lower case, without signs that Python forbids."""
     return re.sub(r"[_+-]", "", re.sub(r"\+$", "plus", name.lower()))
 
 
 def look_up(text: str) -> Entry | None:
-    """The entry of a name or an alias, in any case: also ``NCE + RCE``, ``nce_rce`` and ``NCERCE``.
+    """Look up a name or an alias, in any case: also ``NCE + RCE``, ``nce_rce`` and ``NCERCE``.
 
     ``NCE-RCE`` is not the name but the difference of two losses.
     """
@@ -207,29 +208,29 @@ def look_up(text: str) -> Entry | None:
 
 
 def find(name: str) -> Entry:
-    """The entry of a name or an alias, in any case."""
+    """Return the entry of a name or an alias, in any case; raise if there is none."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r}")
     entry = look_up(name)
     if entry is None:
-        raise unknown("loss", name)
+        raise unknown_loss("loss", name)
     return entry
 
 
 def names() -> tuple[str, ...]:
-    """The names of all losses in the catalogue."""
+    """Return the names of all losses in the catalogue."""
     return tuple(ENTRIES)
 
 
-def unknown(what: str, name: str, more: tuple[str, ...] = ()) -> SpecError:
-    """The error for a name that nothing has.
+def unknown_loss(what: str, name: str, more: tuple[str, ...] = ()) -> SpecError:
+    """Return the error for an unknown name of a loss, with the nearest known ones.
 
     Args:
-        what: What was looked for.
+        what: The kind of name, such as "loss".
         name: What the user wrote.
-        more: Names that were possible beside those of the catalogue.
+        more: Names that are also valid there, besides those of the catalogue.
     """
     if re.search(r"[(*/]", name):
         return SpecError(f"unknown {what} {name!r}; lossforge.parse reads expressions")
     remedy = f"`lossforge losses` lists all {len(ENTRIES)} losses"
-    return errors.unknown(what, name, (*_SPELLINGS, *more), remedy)
+    return unknown(what, name, (*_SPELLINGS, *more), remedy)

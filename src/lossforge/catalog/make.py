@@ -17,7 +17,7 @@ def make(
     noise: str | NoiseSpec | None = None,
     **parameters: Any,
 ) -> Loss:
-    """The loss of that name.
+    """Make a loss by its name.
 
     Args:
         name: A name or alias from `names`, in any case.
@@ -57,6 +57,6 @@ def make(
 
 
 def _official_logit_clip(*, temp: float = 1.0, lp: float = 2.0, **parameters: Any) -> Loss:
-    """LogitClip by the released code's own parameters."""
+    """Make LogitClip by the released code's own parameters."""
     check_number("temp", temp, "positive", lambda v: v > 0)
     return make("CE+LC", delta=1 / temp, p=lp, as_released=True, **parameters)

@@ -14,7 +14,7 @@ from ..base.function import text_name
 from ..errors import SpecError
 from ..loss import Loss
 from ..loss.policy import no_parameter, parameters_of
-from .entry import BY_IDENTIFIER, ENTRIES, identifier, look_up, unknown
+from .entry import BY_IDENTIFIER, ENTRIES, identifier, look_up, unknown_loss
 
 Value = float | bool | str | list[Any] | Loss | BaseFunction
 Maker = Callable[..., Loss] | type[BaseFunction]
@@ -37,7 +37,7 @@ _MINUS = re.compile(r"(?<=\w)\s*-\s*(?=\w)")
 
 
 def parse(text: str) -> Loss:
-    """The loss of a name or of a sum such as ``0.9*TS(exponential(beta=-8), tau=1) + 0.1*MAE``.
+    """Read a loss from a name or a sum: ``0.9*TS(exponential(beta=-8), tau=1) + 0.1*MAE``.
 
     A text that names a published loss is that loss with its settings, also where it looks like a
     sum: ``NCE + AGCE``. ``1*NCE + 1*AGCE`` is the sum itself.
@@ -52,7 +52,7 @@ def parse(text: str) -> Loss:
     if entry is not None:
         return entry.make()
     if text.strip().isidentifier() and _maker(text.strip()) is None:
-        raise unknown("loss", text)
+        raise unknown_loss("loss", text)
     meant = look_up(_MINUS.sub("+", text))
     if meant is not None:
         raise SpecError(
@@ -119,7 +119,7 @@ def _combine(node: ast.expr, left: Value, operator: ast.operator, right: Value) 
 
 
 def _maker(name: str) -> Maker | None:
-    """A wrapper's name means the wrapper in an expression, the published loss on its own."""
+    """Look up what builds the name of an expression; a wrapper comes before a loss of its name."""
     key = identifier(name)
     if key in _CONSTRUCTIONS or key in _BASES:
         return _CONSTRUCTIONS.get(key) or _BASES[key]
@@ -133,7 +133,7 @@ def _make(name: str, args: list[Value], keywords: dict[str | None, Value]) -> Lo
         if hyphenated:
             written = " or ".join(one.replace("-", "_") for one in hyphenated)
             raise SpecError(f"unknown name {name!r}; write {written} in an expression")
-        raise unknown("name", name, ("TS", "BR", *map(text_name, _BASES.values())))
+        raise unknown_loss("name", name, ("TS", "BR", *map(text_name, _BASES.values())))
     if None in keywords:
         raise SpecError(f"{name} must be called with plain arguments, got **")
     known = parameters_of(maker)

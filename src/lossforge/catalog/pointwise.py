@@ -336,5 +336,5 @@ class VMSE(Named, TargetLoss):
 
 
 def divergence_scale(pi0: float) -> float:
-    """What the divergences are divided by to be comparable over weights, inverted."""
+    """Return the factor that makes divergences of different weights comparable."""
     return -1 / ((1 - pi0) * math.log(1 - pi0))

@@ -56,7 +56,7 @@ class Setting:
 
 
 def settings(preset: str, loss_name: str) -> tuple[Setting, ...]:
-    """All published settings of a loss for a data set; none if there is no such publication.
+    """Return all published settings of a loss for a data set; none if there is no such publication.
 
     Args:
         preset: One of `PRESETS`.
@@ -68,7 +68,7 @@ def settings(preset: str, loss_name: str) -> tuple[Setting, ...]:
 
 
 def select(preset: str, loss_name: str, noise: str | NoiseSpec | None = None) -> Setting:
-    """The published setting of a loss for a data set that fits the label noise most closely.
+    """Select the published setting of a loss for a data set that fits the label noise best.
 
     Noise at rate 0 is clean, and clean counts as symmetric noise at rate 0; pair noise counts as
     asymmetric. Human noise takes the setting for instance-dependent noise where it has none of its
@@ -102,7 +102,7 @@ def select(preset: str, loss_name: str, noise: str | NoiseSpec | None = None) ->
 
 
 def _closeness(published: str | None, noise: NoiseSpec) -> int:
-    """How closely a published noise fits: 0 not at all, 1 as any noise, up to 4 exactly."""
+    """Rate how closely a published noise fits: 0 not at all, 1 as any noise, up to 4 exactly."""
     if published is None:
         return 1
     if published == "clean" and noise.is_clean:
@@ -129,7 +129,7 @@ def setting(
     l1_decay: float | None = None,
     **parameters: Any,
 ) -> Setting:
-    """The setting with these parameters; released behaviour is recognised and noted."""
+    """Make the setting with these parameters; recognise and note released behaviour."""
     released = [
         note
         for switch, note in (("stop_gradient", _FROZEN), ("as_released", _CLIP))
@@ -140,12 +140,12 @@ def setting(
 
 
 def focal(source: str, *notes: str, **parameters: Any) -> Setting:
-    """The setting of a loss with a focal factor, which every released version detaches."""
+    """Make the setting of a loss with a focal factor, which every released version detaches."""
     return setting(source, *notes, **{"gamma": 0.5, "stop_gradient": True, **parameters})
 
 
 def each(**by_preset: Setting | list[Setting]) -> dict[str, tuple[Setting, ...]]:
-    """The settings of one loss by data set."""
+    """Collect the settings of one loss by data set."""
     return {
         preset: tuple(found) if isinstance(found, list) else (found,)
         for preset, found in by_preset.items()
@@ -198,7 +198,7 @@ def _eps_alone(**focal_factor: Any) -> dict[str, tuple[Setting, ...]]:
 def _divergence(
     views: int, label_weights: Mapping[str, Mapping[str, float]]
 ) -> dict[str, tuple[Setting, ...]]:
-    """The label's weight by data set and noise; the views share the rest evenly."""
+    """Make settings from the label's weight by data set and noise; the views share the rest."""
 
     def of(noise: str | None, label: float, *notes: str, scaled: bool = True) -> Setting:
         weights = (label, *[round((1 - label) / views, 12)] * views)
@@ -214,13 +214,13 @@ def _divergence(
 
 
 def _by_rate(clean: float, *rates: float, **others: float) -> dict[str, float]:
-    """Values at no noise, at symmetric rates 0.2, 0.4, 0.6, 0.8, and for other noise."""
+    """Name values at no noise, at symmetric rates 0.2, 0.4, 0.6, 0.8, and for other noise."""
     symmetric = zip(("0.2", "0.4", "0.6", "0.8"), rates, strict=True)
     return {"clean": clean} | {f"symmetric:{rate}": value for rate, value in symmetric} | others
 
 
 def _sparse(rho: float, every: int, gce: str, **given: Any) -> Setting:
-    """A setting for base CE, which FL shares; `gce` is what differs for GCE."""
+    """Make a setting for base CE, which FL shares; `gce` is what differs for GCE."""
     schedule = f"lamb grows by SRSchedule(lamb={given['lamb']:g}, rho={rho:g}, freq={every})"
     return setting(SR, schedule, f"with {gce}", base="CE", **given)
 

@@ -28,17 +28,17 @@ class Range:
         return float(self.low * (self.high / self.low) ** 0.05) if self.zero else -math.inf
 
     def value(self, coordinate: float) -> float:
-        """The number that a coordinate means, in four digits: what is printed is what is tried."""
+        """Return the number of a coordinate, rounded to the four digits that are printed."""
         if coordinate < self._least:
             return 0.0
         return int(coordinate) if self.whole else float(f"{coordinate:.4g}")
 
     def coordinate(self, value: float) -> float:
-        """A coordinate that means a number within the range."""
+        """Return a coordinate of a number within the range."""
         return self.low if self.zero and value == 0 else value
 
     def including(self, value: float) -> "Range":
-        """The range, made as large as a number needs that a paper or the theory proposes."""
+        """Extend the range to a number that a paper or the theory proposes."""
         if self.log and value == 0:
             return self if self.zero else replace(self, low=self.low / 2, zero=True)
         if self.zero and value < self._least:
@@ -48,17 +48,17 @@ class Range:
 
 
 def log(low: float, high: float, *, zero: bool = False) -> Range:
-    """A positive number whose logarithm is uniform."""
+    """Make the range of a positive number whose logarithm is uniform."""
     return Range(low, high, log=True, zero=zero)
 
 
 def uniform(low: float, high: float) -> Range:
-    """A number, every value alike."""
+    """Make the range of a number, every value equally likely."""
     return Range(low, high)
 
 
 def whole(low: int, high: int) -> Range:
-    """A whole number."""
+    """Make the range of a whole number."""
     return Range(low, high, whole=True)
 
 

@@ -99,7 +99,7 @@ def sr(
 
 
 def _sparse_base(base: str | Loss) -> Loss:
-    """A loss, or the name of one of the three that the paper regularises."""
+    """Return a loss, given it or the name of one of the three that the paper regularises."""
     if isinstance(base, Loss):
         return base
     named: dict[str, Loss] = {"ce": CE(), "fl": FL(), "gce": GCE()}
@@ -128,7 +128,7 @@ class SRSchedule:
         check_number("freq", self.freq, "1 or more", lambda v: v >= 1)
 
     def __call__(self, epoch: int) -> float:
-        """The penalty in epoch `epoch`, counted from 0."""
+        """Return the penalty in epoch `epoch`, counted from 0."""
         return float(self.lamb * self.rho ** (epoch // self.freq))
 
 

@@ -12,7 +12,7 @@ __all__ = ["boosting", "distributed", "fastai", "huggingface", "skorch", "timm"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Load an adapter when it is first asked for."""
+    """Load an adapter on first use."""
     if name in __all__:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -51,7 +51,7 @@ class Objective:
         self._scale = 1 / _largest_push(self._loss, num_class)
 
     def __call__(self, scores: Any, data: Any, sample_weight: Any = None) -> tuple[Any, Any]:
-        """Gradient and second derivative, in the shape of the scores.
+        """Return gradient and second derivative in the shape of the scores.
 
         Args:
             scores: The margins, (n, num_class), or (n,) for two classes with one score.
@@ -87,7 +87,7 @@ class Objective:
 
 
 def objective(loss: Loss, num_class: int) -> Objective:
-    """An objective for XGBoost and LightGBM, native or through their scikit-learn classes.
+    """Make an objective for XGBoost and LightGBM, native or through their scikit-learn classes.
 
     ::
 
@@ -97,8 +97,8 @@ def objective(loss: Loss, num_class: int) -> Objective:
         model = xgboost.XGBClassifier(objective=objective).fit(X, y)
         model = lightgbm.LGBMClassifier(objective=objective).fit(X, y)
 
-    The libraries know nothing of a custom objective's link: except for `XGBClassifier`, what they
-    predict are margins. `probabilities` makes class probabilities of them.
+    The libraries do not have the link function of a custom objective: except for `XGBClassifier`
+    they predict margins. `probabilities` turns these into class probabilities.
 
     Args:
         loss: Any loss. The reduction does not matter, trees take the sum.
@@ -115,7 +115,7 @@ def objective(loss: Loss, num_class: int) -> Objective:
 
 
 def probabilities(margins: Any) -> Any:
-    """Class probabilities (n, num_class) of margins, as numpy.
+    """Return class probabilities (n, num_class) of margins, as numpy.
 
     Args:
         margins: Raw scores (n, num_class), or (n,) for two classes with one score: what
@@ -134,7 +134,7 @@ def probabilities(margins: Any) -> Any:
 
 
 def _gradient(loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:
-    """That of a sum of losses, in blocks of rows."""
+    """Return the gradient of a sum of losses, in blocks of rows."""
     rows = max(1, _BLOCK // logits.shape[1])
     blocks: list[Tensor] = []
     for part, target in zip(torch.split(logits, rows), torch.split(labels, rows), strict=True):
@@ -145,9 +145,9 @@ def _gradient(loss: Loss, logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def _largest_push(loss: Loss, num_class: int) -> float:
-    """The largest factor between the label's gradient and that of cross entropy.
+    """Return the largest factor between the label's gradient and that of cross entropy.
 
-    Looked for where the other classes are even, and where one of them stands for all.
+    The search covers equal other classes, and one that has all their probability.
     """
     plain = loss.with_policy(weight=None, ignore_index=-100)
     steps = torch.linspace(-_REACH, _REACH, 401, dtype=torch.float64)

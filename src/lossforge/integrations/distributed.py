@@ -34,7 +34,7 @@ class GlobalMean(nn.Module):
         self.loss = loss.with_policy(reduction="none")
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The sum of losses here, over the weight that a process has on average.
+        """Return the sum of losses of this process over the mean weight of a process.
 
         Args:
             input: Logits, as every loss takes them.
@@ -50,7 +50,7 @@ class GlobalMean(nn.Module):
         return total / kept
 
     def _kept(self, input: Tensor, target: Tensor, dtype: torch.dtype) -> Tensor:
-        """The weight that a mean divides by, as in cross entropy."""
+        """Return the weight that a mean divides by, as in cross entropy."""
         if target.is_floating_point():
             rows = input.numel() // input.shape[0 if input.dim() == 1 else 1]
             return torch.tensor(rows, device=input.device, dtype=dtype)

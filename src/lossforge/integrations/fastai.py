@@ -8,9 +8,9 @@ from ..loss.policy import Reduction
 
 
 class LossFunc(nn.Module):
-    """The loss as ``Learner(loss_func=...)`` wants it.
+    """A loss in the form that ``Learner(loss_func=...)`` expects.
 
-    A `Learner` takes any callable as its loss, but asks it for more: without `activation`,
+    A `Learner` takes any callable as its loss, but uses more of it: without `activation`,
     `get_preds` returns logits; without `decodes`, labels cannot be shown; without `y_int`, `MixUp`
     blends class indices as if they were numbers. These are here, together with the flattening of
     `fastai.losses.CrossEntropyLossFlat`: with reduction "none" there is one value a label, in one
@@ -45,7 +45,7 @@ class LossFunc(nn.Module):
         self.loss.reduction = reduction
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss of a batch.
+        """Return the loss of a batch.
 
         Args:
             input: Logits, with the classes at `axis`.
@@ -62,14 +62,14 @@ class LossFunc(nn.Module):
         return result
 
     def activation(self, input: Tensor) -> Tensor:
-        """Class probabilities, for `get_preds`."""
+        """Return class probabilities, for `get_preds`."""
         return torch.softmax(input, self.axis)
 
     def decodes(self, input: Tensor) -> Tensor:
-        """Predicted labels, for `predict` and `show_results`."""
+        """Return predicted labels, for `predict` and `show_results`."""
         return input.argmax(self.axis)
 
 
 def _plain(tensor: Tensor) -> Tensor:
-    """A fastai tensor as torch's own: its type follows every operation, at some cost."""
+    """Return a fastai tensor as a plain one: a subclass slows every operation down."""
     return tensor.as_subclass(Tensor)

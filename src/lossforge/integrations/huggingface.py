@@ -13,7 +13,7 @@ _TRAINER_IGNORES = -100  # the label that `Trainer` leaves out when it counts it
 
 
 def loss_func(loss: Loss, *, shift: bool = False) -> Callable[..., Tensor]:
-    """The loss as ``Trainer(compute_loss_func=...)`` wants it.
+    """Return the loss in the form that ``Trainer(compute_loss_func=...)`` expects.
 
     `Trainer` does not divide by the number of accumulated batches when this hook is set: the loss
     must be a sum divided by `num_items_in_batch`, the number of labels in all of them and on all
@@ -85,12 +85,12 @@ def _compute_loss(
 
 
 def _items(labels: Tensor, given: Tensor | int | None, entries: int) -> Tensor:
-    """The number that the sum is divided by.
+    """Return the number that the sum is divided by.
 
     Args:
         labels: Those of this batch.
-        given: What `Trainer` counted.
-        entries: How often it counted a label: every class probability for itself.
+        given: The count of `Trainer`.
+        entries: How often it counts a label: once for every class probability.
     """
     count = (labels != _TRAINER_IGNORES).sum() if given is None else torch.as_tensor(given)
     # For nn.DataParallel there is one count a device. The outputs are those of all devices then,

@@ -11,7 +11,7 @@ from ..loss import Loss
 
 
 def classifier(module: Any, criterion: type[Loss] | Callable[..., Loss] | Loss, **net: Any) -> Any:
-    """A `skorch.NeuralNetClassifier` whose `predict_proba` gives probabilities.
+    """Make a `skorch.NeuralNetClassifier` whose `predict_proba` gives probabilities.
 
     skorch applies a softmax only where the criterion is torch's own cross entropy; with any other
     loss of logits, rows of `predict_proba` do not sum to one. This sets the softmax, and nothing
@@ -29,8 +29,8 @@ def classifier(module: Any, criterion: type[Loss] | Callable[..., Loss] | Loss, 
 
     Args:
         module: The network, a class or an instance; it returns logits.
-        criterion: A loss, or what builds one from the arguments ``criterion__name``.
-        **net: What else `skorch.NeuralNetClassifier` takes.
+        criterion: A loss, or a function that builds one from the arguments ``criterion__name``.
+        **net: Other arguments of `skorch.NeuralNetClassifier`.
     """
     if "predict_nonlinearity" in net:
         raise TypeError("predict_nonlinearity must not be given: it is the softmax")

@@ -42,7 +42,7 @@ class MixupLoss(nn.Module):
         self.each = loss.with_policy(reduction="none")
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss of logits (N, C), reduced as the loss does.
+        """Return the loss of logits (N, C), with the reduction of the loss.
 
         Args:
             input: The logits.
