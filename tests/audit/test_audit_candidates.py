@@ -37,7 +37,7 @@ def trained(candidates, **accuracies):
 
 def test_a_candidate_has_the_certificate_of_the_theory(found):
     for one in certify_candidates(CANDIDATES, found):
-        verdict = certify(lossforge.parse(one.name), found.noise.T)
+        verdict = certify(lossforge.parse(one.name), found.estimate.T)
         assert (one.status, one.reason) == (verdict.status, verdict.reason)
         assert lossforge.parse(one.expression)
     assert certify_candidates(["BEF"], found)[0].status == "PROVED"

@@ -19,7 +19,7 @@ def test_rate_and_matrix_are_those_of_the_estimator():
     found, probs, given = run(symmetric(3, 0.2))
     alone = estimate_noise(probs[0], given)
     assert found.rate.value == alone.rate
-    assert found.noise.T.equal(alone.T)
+    assert found.estimate.T.equal(alone.T)
     assert found.repeats == (alone.rate,)
     assert found.rate.value == pytest.approx(0.2, abs=0.03)
 

@@ -20,7 +20,7 @@ from test_page import Checker
 
 
 def page(found, **options):
-    return audit_page(found.to_json(), command="lossforge audit animals.csv", **options)
+    return audit_page(found.to_dict(), command="lossforge audit animals.csv", **options)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_pictures_stand_beside_their_suspects(found):
 
 
 def test_a_dominated_class_is_a_warning_and_design_is_named():
-    plain = finding(T=flips(3, {1: 2}, 0.4)).to_json()
+    plain = finding(T=flips(3, {1: 2}, 0.4)).to_dict()
     plain["noise"]["dominated"] = [{"true": "dog", "given": "<cow>"}]
     plain["recommended"]["proved"] = False
     text = audit_page(plain, command="lossforge audit animals.csv")
@@ -93,7 +93,7 @@ def test_clean_labels_have_a_page():
 
 
 def test_findings_are_plain_values(found):
-    plain = found.to_json()
+    plain = found.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert plain["data"]["classes"] == ["cat", "dog", "<cow>"]
     assert sum(plain["data"]["counts"]) == plain["data"]["rows"] == 150
@@ -112,12 +112,14 @@ def test_the_matrix_reads_back(found, tmp_path):
 
     path = tmp_path / "transition.csv"
     path.write_text(found.transition_csv())
-    assert torch.equal(NoiseSpec.parse(str(path)).transition(), found.noise.noise.T)
-    read_noise(found.noise.noise.T, 3)
+    noise = NoiseSpec.parse(str(path))
+    assert torch.equal(noise.transition(), found.noise.estimate.T)
+    assert noise.classes == found.subject.dataset.classes
+    read_noise(found.noise.estimate.T, 3)
 
 
 def test_many_classes_are_not_drawn_as_a_matrix(found):
-    plain = found.to_json()
+    plain = found.to_dict()
     plain["data"]["classes"] = [f"c{k}" for k in range(30)]
     plain["noise"]["transition"] = symmetric(30, 0.1).tolist()
     text = audit_page(plain, command="lossforge audit animals.csv")

@@ -130,7 +130,9 @@ def test_a_file_in_another_encoding_is_named_with_the_remedy(tmp_path):
 
 def test_the_label_is_no_feature(tmp_path):
     path = write_csv(tmp_path / "animals.csv", animals())
-    with pytest.raises(ValueError, match="--column must not be the label column 'label'"):
+    with pytest.raises(
+        ValueError, match="feature columns must not include the label column 'label'"
+    ):
         read_table(path, columns=["size", "label"])
     with pytest.raises(ValueError, match="has no column 'colour'"):
         read_table(path, label="colour")
@@ -142,7 +144,7 @@ def test_few_rows_and_small_classes_are_refused(tmp_path):
         check_labels(few, 5)
     rare = [*animals(), ("1", "2", "yak"), ("1", "2", "yak"), ("1", "2", "yak")]
     found = read_table(write_csv(tmp_path / "rare.csv", rare))
-    with pytest.raises(ValueError, match=r"'yak' has 3; merge .*, or use --folds 3"):
+    with pytest.raises(ValueError, match=r"'yak' has 3; merge .*, or use 3 folds"):
         check_labels(found, 5)
     check_labels(found, 3)
 

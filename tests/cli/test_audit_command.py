@@ -100,9 +100,9 @@ def test_json_alone_writes_no_file(table, tmp_path):
         (["animals.csv", "--repeats", "0"], "repeats must be an integer of 1 or more"),
         (["animals.csv", "--epochs", "0"], "epochs must be an integer of 1 or more"),
         (["animals.csv", "--folds", "200"], "with 200 folds every class needs 200 rows or more"),
-        (["animals.csv", "--noise", "symmetric:0.4"], "--noise is only for data sets"),
+        (["animals.csv", "--noise", "symmetric:0.4"], "noise can only be added to the data sets"),
         (["animals.csv", "--out", "animals.csv"], "--out must be a folder"),
-        (["digits", "--label", "y"], "--label is for tables"),
+        (["digits", "--label", "y"], "a label column can only be named for a table"),
         (["digits", "--noise", "symmetric"], "symmetric needs a rate, such as symmetric:0.4"),
         (["few.csv"], "needs 50 labelled rows or more, got 12"),
         (["one.csv"], "must have two classes or more, got only 'cat'"),
@@ -157,13 +157,13 @@ def test_the_page_is_opened_in_a_terminal_alone(table, tmp_path, monkeypatch, te
 
 
 def test_added_noise_is_told_beside_the_estimate():
-    found = finding(injected=0.2).to_json()
+    found = finding(injected=0.2).to_dict()
     assert "; 20.0 % were made wrong" in " ".join(" ".join(command.lines(found)).split())
 
 
 def test_long_names_are_cut_in_the_middle():
     name = "photos/" + "x" * 90 + "/0001.jpg"
-    found = finding(where=lambda row: name).to_json()
+    found = finding(where=lambda row: name).to_dict()
     lines = [line for line in command.lines(found) if line.startswith("photos/")]
     assert lines
     assert all("…" in line and "/0001.jpg" in line for line in lines)

@@ -8,6 +8,7 @@ import torch
 
 from lossforge.errors import SpecError
 from lossforge.noise import NoiseSpec, asymmetric, pair, symmetric
+from lossforge.noise.spec import matrix_csv
 
 CANONICAL = [
     "clean",
@@ -99,6 +100,15 @@ def test_a_csv_file_may_name_its_classes(tmp_path):
     spec = NoiseSpec.parse(str(path))
     assert spec.classes == ("cat", "a, b")
     assert spec.transition().tolist() == [[0.9, 0.1], [0.2, 0.8]]
+
+
+@pytest.mark.parametrize("classes", [None, ("cat", "a, b", 'the "c"'), ("0", "1", "2")])
+def test_a_written_matrix_reads_back(tmp_path, classes):
+    path, weights = tmp_path / "noise.csv", symmetric(3, 0.1)
+    path.write_text(matrix_csv(weights, classes))
+    spec = NoiseSpec.parse(str(path))
+    assert torch.equal(spec.transition(), weights)
+    assert spec.classes == classes
 
 
 def test_classes_named_by_numbers_are_told_from_numbers(tmp_path):

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import check_integer, extra
+from ..noise.spec import matrix_csv
 from ..training import generator
 from .candidates import (
     CANDIDATES,
@@ -100,8 +101,8 @@ class Audit:
     recommended: Recommendation
     suspects: tuple[Suspect, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for `json.dumps` and for `lossforge.report.page.audit_page`."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `json.dumps` and for `lossforge.report.page.audit_page`."""
         subject, noise = self.subject, self.noise
         classes = subject.dataset.classes
         counts = subject.given.bincount(minlength=len(classes)).tolist()
@@ -122,8 +123,8 @@ class Audit:
                 "high": noise.rate.high,
                 "repeats": list(noise.repeats),
                 "resamples": len(noise.resampled),
-                "transition": noise.noise.T.tolist(),
-                "prior": noise.noise.prior.tolist(),
+                "transition": noise.estimate.T.tolist(),
+                "prior": noise.estimate.prior.tolist(),
                 "dominated": [
                     {"true": classes[true], "given": classes[given]}
                     for true, given in noise.dominated
@@ -146,7 +147,7 @@ class Audit:
         }
 
     def suspects_csv(self) -> str:
-        """The suspects as CSV, one per row."""
+        """Write the suspects as CSV, one per row."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         names = ("index", "where", "given", "suggested", "confidence", "suggested_confidence")
@@ -157,9 +158,8 @@ class Audit:
         return file.getvalue()
 
     def transition_csv(self) -> str:
-        """The transition matrix as CSV, for `lossforge certify --noise FILE`."""
-        rows = (",".join(map(repr, row)) for row in self.noise.noise.T.tolist())
-        return "\n".join(rows) + "\n"
+        """Write the transition matrix as CSV, for `lossforge certify --noise FILE`."""
+        return matrix_csv(self.noise.estimate.T, self.subject.dataset.classes)
 
 
 def audit(
@@ -262,7 +262,7 @@ def audit(
 
 
 def find_suspects(probs: Tensor, subject: Subject) -> Iterator[Suspect]:
-    """The samples that cleanlab flags, the largest margin of another class over the label first.
+    """Find the samples that cleanlab flags, by decreasing margin of another class over the label.
 
     For each pair of classes it flags as many samples as the noise estimate implies, those with the
     largest margin. On digits with asymmetric noise this order had more wrong labels at its top than

@@ -90,7 +90,7 @@ def _certify(name: str, found: Estimated) -> Candidate:
     loss = parse(name)
     status: Status = "HOPELESS"
     try:
-        verdict = certify(loss, found.noise.T)
+        verdict = certify(loss, found.estimate.T)
         status, reason = verdict.status, verdict.reason
     except ValueError as error:
         if not found.dominated:
@@ -110,7 +110,7 @@ def _proved(loss: object, T: Tensor) -> bool:
 
 
 def code_of(name: str) -> str:
-    """The line of code that makes a loss."""
+    """Return the line of code that makes a loss."""
     try:
         entry = find(name)
     except SpecError:
@@ -121,12 +121,12 @@ def code_of(name: str) -> str:
 
 
 def admitted(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates to train with: those that are proved, or all if none is."""
+    """Select the candidates to train with: those that are proved, or all if none is."""
     return [one for one in candidates if one.status == "PROVED"] or list(candidates)
 
 
 def with_accuracies(candidates: Sequence[Candidate], found: Mapping[str, float]) -> list[Candidate]:
-    """The candidates with the accuracies of their networks."""
+    """Add the accuracies of their networks to the candidates."""
     return [replace(one, accuracy=found.get(one.name)) for one in candidates]
 
 

@@ -47,13 +47,13 @@ class OutOfFold:
 
 
 def network_of(dataset: Dataset) -> str:
-    """The network for the data: a small CNN for images, an MLP for features."""
+    """Choose the network for the data: a small CNN for images, an MLP for features."""
     probe = dataset.transform(dataset.train.inputs, torch.tensor([0]), None)
     return "cnn8-narrow" if probe.ndim == 4 else "mlp"
 
 
 def settings_for(n: int, epochs: int, *, lr: float = LR, schedule: str = "constant") -> Settings:
-    """Training settings for n samples."""
+    """Return training settings for n samples."""
     batch = 2 ** max(4, min(8, math.floor(math.log2(max(1, n / MIN_STEPS)))))
     return Settings(
         epochs=epochs, batch_size=batch, optimizer="adam", lr=lr, schedule=schedule, probe=0
@@ -61,7 +61,7 @@ def settings_for(n: int, epochs: int, *, lr: float = LR, schedule: str = "consta
 
 
 def fresh_network(dataset: Dataset, seed: int) -> nn.Module:
-    """A network with initial weights that depend on the seed."""
+    """Make a network with initial weights that depend on the seed."""
     network = network_of(dataset)
     spec = RunSpec(data=dataset.name, model=network, loss=LOSS, expression=LOSS, seed=seed)
     return prepare_model(spec, dataset)
@@ -123,7 +123,7 @@ def try_losses(
     device: str = "cpu",
     on_progress: Callable[[int, float], object] | None = None,
 ) -> dict[str, float]:
-    """The accuracy on held-out noisy labels of networks trained with each loss.
+    """Measure the accuracy on held-out noisy labels of networks trained with each loss.
 
     Folds are held out in turn until 2,000 labels have been predicted, or all. All losses start from
     the same weights and see the same batches. The network of the last epoch predicts, as in use.
@@ -173,7 +173,7 @@ def try_losses(
 
 
 def trial_epochs(best_epochs: Sequence[int], limit: int) -> int:
-    """The number of epochs for each loss, from the best epochs of cross entropy.
+    """Choose the number of epochs for each loss from the best epochs of cross entropy.
 
     Args:
         best_epochs: The best epoch of each fold.

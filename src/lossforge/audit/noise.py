@@ -44,14 +44,14 @@ class Estimated:
     """The noise in a set of labels, as estimated by cleanlab.
 
     Args:
-        noise: Transition matrix, class prior and rate, from the mean of all repeats.
+        estimate: Transition matrix, class prior and rate, from the mean of all repeats.
         rate: The same rate, with its interval.
         repeats: The rate from each repeat of the cross-validation alone.
         confusions: The largest off-diagonal entries, largest first.
         resampled: Transition matrices of resampled data.
     """
 
-    noise: NoiseEstimate
+    estimate: NoiseEstimate
     rate: Interval
     repeats: tuple[float, ...]
     confusions: tuple[Confusion, ...]
@@ -60,7 +60,7 @@ class Estimated:
     @property
     def dominated(self) -> list[tuple[int, int]]:
         """Classes with a wrong label at least as frequent as the correct one, and that label."""
-        T = self.noise.T
+        T = self.estimate.T
         own = T.diagonal()
         others = T.clone().fill_diagonal_(0).max(1)
         return [(k, int(others.indices[k])) for k in range(len(T)) if own[k] <= others.values[k]]

@@ -61,20 +61,24 @@ def read_subject(
         label: The column of labels, for a table.
         columns: The columns to learn from, for a table.
         noise: Noise to add to a named data set, to try the audit on known noise.
-        size: Height and width of images as the network sees them.
+        size: Height and width of the network's input, for images.
         seed: Of the noise.
         data_dir: Where named data sets are, instead of the usual folders.
         on_progress: Called while images are read.
     """
     path = Path(data)
     table = path.suffix.lower() in SUFFIXES
-    for option, value in (("--label", label), ("--column", columns)):
+    for what, value in (("a label column", label), ("feature columns", columns)):
         if value is not None and not table:
-            raise ValueError(f"{option} is for tables ({', '.join(SUFFIXES)}), got {data!r}")
+            raise ValueError(
+                f"{what} can only be named for a table ({', '.join(SUFFIXES)}), got {data!r}"
+            )
     if _is_name(data):
         return read_named(data, noise, seed=seed, data_dir=data_dir)
     if noise is not None:
-        raise ValueError(f"--noise is only for data sets of `lossforge data list`, got {data!r}")
+        raise ValueError(
+            f"noise can only be added to the data sets of `lossforge data list`, got {data!r}"
+        )
     if table:
         return read_table(path, label=label, columns=columns)
     if path.is_dir():
@@ -90,7 +94,7 @@ def read_subject(
 
 
 def _is_name(data: str) -> bool:
-    """Whether this is the name of a data set rather than a path."""
+    """Check whether this is the name of a data set rather than a path."""
     return data.lower() in names() and Path(data).name == data
 
 
@@ -177,7 +181,7 @@ def _files(split: Split) -> tuple[ImageFiles, Tensor]:
 
 
 def _decode(files: ImageFiles, on_read: Callable[[int, int], object] | None) -> Tensor:
-    """The pixels (N, 3, size, size), uint8."""
+    """Read the pixels (N, 3, size, size), uint8."""
     pixels = torch.empty(len(files), 3, files.size, files.size, dtype=torch.uint8)
     for rows in torch.split(torch.arange(len(files)), _BATCH):
         try:
@@ -195,7 +199,7 @@ def _decode(files: ImageFiles, on_read: Callable[[int, int], object] | None) -> 
 
 
 def _thumbnail(files: ImageFiles, row: int) -> str:
-    """The centre of an image as a data URL."""
+    """Return the centre of an image as a data URL."""
     larger = replace(files, size=THUMBNAIL, resize=THUMBNAIL)
     pixels = larger[torch.tensor([row])][0].permute(1, 2, 0).numpy()
     stream = io.BytesIO()

@@ -67,7 +67,7 @@ def check_labels(subject: Subject, folds: int) -> None:
         shown = ", ".join(f"{name!r} has {n}" for name, n in list(few.items())[:3])
         more = f" and {len(few) - 3} more" if len(few) > 3 else ""
         least = min(few.values())
-        advice = f", or use --folds {least}" if least > 1 else ""
+        advice = f", or use {least} folds" if least > 1 else ""
         raise ValueError(
             f"{subject.name}: with {folds} folds every class needs {folds} {what} or more, but "
             f"{shown}{more}; merge or remove such classes{advice}"

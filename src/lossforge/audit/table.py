@@ -96,7 +96,7 @@ def _read(path: Path) -> Columns:
 
 
 def _guess_label(table: Columns) -> tuple[str, str]:
-    """The column that is most likely the label, and the reason."""
+    """Return the column that is most likely the label, and the reason."""
     names = {name.strip().lower(): name for name in table.values}
     known = [names[name] for name in LABEL_NAMES if name in names]
     if known:
@@ -126,12 +126,12 @@ def _check_labels(table: Columns, label: str) -> None:
 def _roles(
     table: Columns, label: str, columns: Sequence[str] | None
 ) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    """The text columns, the other feature columns, and the columns left out with the reason."""
+    """Split columns into texts, other features, and those left out with the reason."""
     names = [name for name in table.values if name != label] if columns is None else [*columns]
     texts, others, left_out = [], [], []
     for name in names:
         if name == label:
-            raise ValueError(f"--column must not be the label column {label!r}")
+            raise ValueError(f"the feature columns must not include the label column {label!r}")
         values = table[name]
         distinct = len({str(value) for value in values})
         numeric = numbers(values) is not None
@@ -173,13 +173,13 @@ def _features(table: Columns, texts: Sequence[str], others: Sequence[str]) -> to
 
 
 def _is_text(values: Sequence[object], distinct: int) -> bool:
-    """Whether most values have several words, and few values repeat."""
+    """Check whether most values have several words, and few values repeat."""
     several = sum(isinstance(value, str) and len(value.split()) > 1 for value in values)
     return several > len(values) / 2 and distinct > len(values) / 4
 
 
 def _numbers_rows(values: Sequence[object]) -> bool:
-    """Whether each value is one more than the previous one."""
+    """Check whether each value is one more than the previous one."""
     found = numbers(values)
     return found is not None and len(found) > 2 and bool((found.diff() == 1).all())
 

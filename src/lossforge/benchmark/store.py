@@ -1,6 +1,5 @@
 """A store: one folder for each run, with its spec, checkpoints, claim and results."""
 
-import csv
 import hashlib
 import io
 import json
@@ -19,6 +18,7 @@ from torch import Tensor
 from ..errors import SpecError
 from ..files import file_system_time, write_atomically
 from ..noise import NoiseSpec
+from ..noise.spec import matrix_csv
 from .claim import STALE, claimed, is_alive
 from .spec import RunSpec
 
@@ -49,7 +49,9 @@ class RunFolder:
             raise OSError(error.errno, "cannot make the folder", str(self.path)) from error
         if not (self.path / "spec.json").exists():
             if noise is not None and noise.kind == "matrix":
-                write_atomically(self.path / "noise.csv", _csv(noise))
+                assert noise.weights is not None
+                text = matrix_csv(noise.weights, noise.classes)
+                write_atomically(self.path / "noise.csv", text.encode())
             write_atomically(self.path / "spec.json", _json(self.spec.model_dump()))
         self._tidy()
 
@@ -169,18 +171,6 @@ def estimate(store: Path, runs: Sequence[RunSpec], workers: int) -> timedelta | 
     usual = sum(means.values()) / len(means)
     total = sum(means.get(kind, usual) for kind in left)
     return timedelta(seconds=round(total / workers))
-
-
-def _csv(noise: NoiseSpec) -> bytes:
-    """A transition matrix as text that is read back to the same bits."""
-    assert noise.weights is not None
-    rows = [[repr(number) for number in row] for row in noise.weights.tolist()]
-    if noise.classes is not None:
-        names = zip(noise.classes, rows, strict=True)
-        rows = [["", *noise.classes], *([name, *row] for name, row in names)]
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -121,7 +121,7 @@ def audit(
     with one_line_errors():
         folder = out or (None if as_json else Path("runs/audit") / _file_name(subject.name))
         page = None if folder is None else write(found, folder, _command())
-        plain = found.to_json()
+        plain = found.to_dict()
         typer.echo(json.dumps(plain) if as_json else "\n".join(lines(plain, folder)))
         if page is not None and show:
             open_page(page)
@@ -130,7 +130,7 @@ def audit(
 def write(found: "Audit", folder: Path, command: str) -> Path:
     """Write all files of an audit and return the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    plain = found.to_json()
+    plain = found.to_dict()
     shown = [one["index"] for one in plain["suspects"][: library.page.SHOWN]]
     images = {row: image for row in shown if (image := found.subject.picture(row)) is not None}
     page = folder / "index.html"
@@ -175,7 +175,7 @@ def lines(found: dict[str, Any], folder: Path | None = None) -> list[str]:
     """An audit as lines of text.
 
     Args:
-        found: From `Audit.to_json`.
+        found: From `Audit.to_dict`.
         folder: Where its files are.
     """
     text = [line for name, words in _facts(found) for line in labelled(name, words)]

@@ -19,8 +19,9 @@ FILE.csv, FILE.npy     a transition matrix; row i holds the labels that class i 
 
 import csv
 import hashlib
+import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -257,6 +258,22 @@ def read_matrix(path: Path) -> tuple[Tensor, tuple[str, ...] | None]:
             )
     rows = [[_number(cell, place, path) for cell in line] for place, line in enumerate(lines)]
     return torch.tensor(rows, dtype=torch.float64), classes
+
+
+def matrix_csv(weights: Tensor, classes: Sequence[str] | None = None) -> str:
+    """Write a matrix as CSV from which `read_matrix` reads the same bits.
+
+    Args:
+        weights: (K, K) numbers.
+        classes: The names of the classes, written in a header row and in the first column.
+    """
+    rows = [[repr(number) for number in row] for row in weights.tolist()]
+    if classes is not None:
+        named = zip(classes, rows, strict=True)
+        rows = [["", *classes], *([name, *row] for name, row in named)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def _read_npy(path: Path) -> Tensor:

@@ -193,7 +193,7 @@ def audit_page(
     """Write the page of an audit.
 
     Args:
-        found: The result of `lossforge.audit.Audit.to_json`.
+        found: The result of `lossforge.audit.Audit.to_dict`.
         command: The command that repeats the audit.
         pictures: Thumbnails of suspects by index, as data URLs.
     """
