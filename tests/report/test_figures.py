@@ -225,7 +225,7 @@ def test_settings_of_one_noise_have_heatmaps_of_their_own():
 
 def test_labels_that_make_one_name_have_files_of_their_own():
     def panels(*names):
-        return [Panel(name, name, lambda legend: None) for name in names]
+        return [Panel(name, name, lambda: None) for name in names]
 
     labels = ("BEF(alpha=8)", "BEF(alpha=-8)", f"{'x' * 300}1", f"{'x' * 300}2")
     made = [Group("a", "", "", panels(*(file_stem("a", label) for label in labels)), [])]

@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
-from .records import ARCHIVED, FINAL, FORMAT, Grid, Record, read_grids, read_records, unpack
+from .records import (
+    ARCHIVED,
+    FEW_CLASSES,
+    FINAL,
+    FORMAT,
+    Grid,
+    Record,
+    read_grids,
+    read_records,
+    unpack,
+)
 
 __all__ = ["differences", "pack", "unpack"]
 
-FEW_CLASSES = 10  # up to here top-5 accuracy says little
 CIRCUMSTANCES = ("device", "processes", "versions")  # bit-identity depends on these
 
 

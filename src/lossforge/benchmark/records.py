@@ -27,6 +27,7 @@ __all__ = [
 Measure = Literal["last", "mean10", "selected"]
 K = Literal["top1", "top5"]
 BALANCED = ("BEF", "BQF")  # lam * target separation + mu * binary reduction
+FEW_CLASSES = 10  # up to here top-5 accuracy says little
 FORMAT = "lossforge runs 1"
 ARCHIVED = ("id", "classes", "noise_rate", "parameters", "failed")  # fields kept as they are
 FINAL = ("noise_fit", "noise_recovered", "clean_fit")  # kept for the last epoch only
@@ -171,13 +172,26 @@ def read_records(store: Path) -> list[Record]:
     for grid in read_grids(store):
         for run in grid.runs:
             places.setdefault(run, len(places))
-    records = [_read_record(path) for path in store.glob("*/record.json")]
+    records = [read_record(path.parent) for path in store.glob("*/record.json")]
     return sorted(records, key=_order(places))
 
 
 def read_record(folder: Path) -> Record:
     """Read the record of one finished run from its folder."""
-    return _read_record(folder / "record.json")
+    path, about = folder / "record.json", folder / "about.json"
+    content = _read_json(path)
+    names = ("id", "spec", "metrics", "classes", "noise_rate", "parameters")
+    missing = [name for name in names if name not in content]
+    if missing:
+        raise ValueError(f"{path} is not a record: it has no {', '.join(missing)}")
+    return Record(
+        **{name: content[name] for name in names},
+        about=_read_json(about) if about.exists() else {},
+        transition=content.get("transition"),
+        failed=content.get("failed"),
+        folder=folder,
+        loss_parameters=content.get("loss_parameters"),
+    )
 
 
 def _order(places: dict[str, int]) -> Callable[[Record], tuple[int, int, str]]:
@@ -234,23 +248,6 @@ def paper_results(table: str) -> dict[str, Any] | None:
         for column, cell in zip(found["columns"], row["cells"], strict=True)
     ]
     return {"caption": found["caption"], "source": content["source"], "rows": rows}
-
-
-def _read_record(path: Path) -> Record:
-    content = _read_json(path)
-    about = path.with_name("about.json")
-    names = ("id", "spec", "metrics", "classes", "noise_rate", "parameters")
-    missing = [name for name in names if name not in content]
-    if missing:
-        raise ValueError(f"{path} is not a record: it has no {', '.join(missing)}")
-    return Record(
-        **{name: content[name] for name in names},
-        about=_read_json(about) if about.exists() else {},
-        transition=content.get("transition"),
-        failed=content.get("failed"),
-        folder=path.parent,
-        loss_parameters=content.get("loss_parameters"),
-    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -1,21 +1,19 @@
 """The list of all data sets, and look-up by name.
 
-To add one, write a file with its `SOURCES` and add the file's name to `MODULES`.
+To add one, write a module with its `SOURCES`, import it here and add it to `MODULES`.
 """
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ..errors import unknown
+from . import cifar, clothing, embedded, human, intents, webvision
 from .dataset import Dataset
 from .source import PathLike, Source
 
-MODULES = ("embedded", "cifar", "human", "intents", "webvision", "clothing")
+MODULES = (embedded, cifar, human, intents, webvision, clothing)
 SOURCES: dict[str, Source] = {
-    source.name: source
-    for module in MODULES
-    for source in import_module(f".{module}", __package__).SOURCES
+    source.name: source for module in MODULES for source in module.SOURCES
 }
 
 

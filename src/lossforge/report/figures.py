@@ -74,21 +74,18 @@ def _draw_curve(axis: Any, name: str, seeds: Seeds, names: Sequence[str]) -> Non
         band.set_gid(f"band-{place}")
 
 
-def ablation(
-    families: Mapping[str, Mapping[Balance, Sequence[float]]], *, title: str, legend: bool = True
-) -> Any:
+def ablation(families: Mapping[str, Mapping[Balance, Sequence[float]]], *, title: str) -> Any:
     """Draw accuracy against the share of target separation, one line per family.
 
     Args:
         families: For every family, accuracies in % over seeds by (lam, mu).
         title: Title of the panel.
-        legend: Whether to list the families below.
 
     Returns:
         A `matplotlib.figure.Figure`.
     """
     with style():
-        figure, axis = new_figure(height=1.07 if legend else 1)
+        figure, axis = new_figure(height=1.07)
         places: dict[float, str] = {}
         for colour, (name, points) in zip(COLOURS, families.items(), strict=False):
             ordered = sorted((lam / (lam + mu), (lam, mu)) for lam, mu in points if lam + mu > 0)
@@ -104,8 +101,7 @@ def ablation(
         axis.set_title(title)
         axis.set_xlabel("lam : mu (target separation : binary reduction)")
         axis.set_ylabel("accuracy (%)")
-        if legend:
-            figure.legend(loc="outside lower center", ncols=4)
+        figure.legend(loc="outside lower center", ncols=4)
     return figure
 
 

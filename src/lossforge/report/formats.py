@@ -4,13 +4,13 @@ import csv
 import io
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..errors import extra
 from .tables import AccuracyTable, Field, Sheet
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
-FORMATS = ("terminal", "markdown", "latex", "csv")
+FORMATS: tuple[Format, ...] = get_args(Format)
 GAP = 2  # between columns in a terminal
 LATEX = {
     **{letter: f"\\{letter}" for letter in "&%_#${}"},

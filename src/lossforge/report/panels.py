@@ -26,12 +26,19 @@ class Panel:
     Args:
         name: Name of its files, without the ending.
         label: A description for screen readers.
-        draw: Draw the figure, with its legend if True.
+        make: A function that draws the figure.
+        shares_legend: Whether the panels of its group have one legend, which `make` draws or not
+            as its keyword `legend` says.
     """
 
     name: str
     label: str
-    draw: Callable[[bool], Any]
+    make: Callable[..., Any]
+    shares_legend: bool = False
+
+    def draw(self, legend: bool) -> Any:
+        """Draw the figure, with the legend of its group if `legend` is True."""
+        return self.make(legend=legend) if self.shares_legend else self.make()
 
 
 @dataclass(frozen=True)
@@ -116,20 +123,16 @@ def _curves(results: Results, kind: str, title: str, caption: str) -> Group:
         drawn = {row: found[row, name] for row in rows if (row, name) in found}
         if drawn:
             unit = "accuracy (%)" if kind == "accuracy" else "share (%)"
-            draw = partial(_draw_curves, drawn, name, unit, rows)
-            panels.append(Panel(file_stem(kind, name), f"{title}: {name}", draw))
+            make = partial(curves, drawn, title=name, ylabel=unit, names=rows)
+            panels.append(Panel(file_stem(kind, name), f"{title}: {name}", make, True))
     shown = {row for row, _ in found}
     names = {row: place for place, row in enumerate(rows) if row in shown}
     sources = [record for record in results.records if record.id in used]
     return Group(kind, title, caption, panels, sources, names)
 
 
-def _draw_curves(lines: Any, title: str, unit: str, names: Sequence[str], legend: bool) -> Any:
-    return curves(lines, title=title, ylabel=unit, names=names, legend=legend)
-
-
 def _is_curve(line: Sequence[float | None]) -> bool:
-    """Whether there are several values, or one value of the only epoch.
+    """Check whether there are several values, or one value of the only epoch.
 
     Of metrics that are not accuracies, archives keep the last value only.
     """
@@ -159,15 +162,11 @@ def _ablation(results: Results, measure: Measure) -> Group:
         }
         if families:
             label = full_label(results, column)
-            draw = partial(_draw_ablation, families, label)
+            make = partial(ablation, families, title=label)
             name = file_stem("ablation", label)
-            panels.append(Panel(name, f"Balance of the two terms: {label}", draw))
+            panels.append(Panel(name, f"Balance of the two terms: {label}", make))
     caption = "Accuracy against the balance lam : mu of the two terms; bars: standard deviation."
     return Group("ablation", "Balance of the two terms", caption, panels, runs if panels else [])
-
-
-def _draw_ablation(families: Any, label: str, legend: bool) -> Any:
-    return ablation(families, title=label)  # its legend names the families of this panel
 
 
 def _ranks(results: Results, measure: Measure) -> Group:
@@ -178,7 +177,7 @@ def _ranks(results: Results, measure: Measure) -> Group:
     )
     panels = []
     if ranking:
-        panels = [Panel("ranks", "Mean ranks of the losses", lambda legend: ranks(ranking))]
+        panels = [Panel("ranks", "Mean ranks of the losses", partial(ranks, ranking))]
     return Group("ranks", "Ranks", caption, panels, results.records)
 
 
@@ -189,15 +188,15 @@ def _heatmaps(results: Results) -> Group:
         run = next((run for run in cells if run.transition and run.noise_rate), None)
         if run:
             label = setting_label(results, column)
-            draw = partial(_draw_heatmap, run.transition, label)
+            make = partial(_draw_heatmap, run.transition, label)
             name = file_stem("transition", label)
-            panels.append(Panel(name, f"Transition matrix: {label}", draw))
+            panels.append(Panel(name, f"Transition matrix: {label}", make))
             runs.append(run)
     caption = "Labels given (columns) to the true classes (rows) in the training data of one run."
     return Group("transition", "Label noise", caption, panels, runs)
 
 
-def _draw_heatmap(counts: Any, label: str, legend: bool) -> Any:
+def _draw_heatmap(counts: Any, label: str) -> Any:
     matrix = torch.tensor(counts, dtype=torch.float64)
     with style():
         return transition_heatmaps({label: matrix / matrix.sum(1, keepdim=True).clamp(min=1)})
@@ -211,8 +210,8 @@ def _embeddings(results: Results) -> Group:
             run, points, refused = _first_embedding(results.runs(loss, column))
             notes += [f"Not drawn: {label}, {reason}" for reason in refused]
             if run:
-                draw = partial(_draw_embedding, points, label)
-                panels.append(Panel(file_stem("tsne", label), f"t-SNE of features: {label}", draw))
+                make = partial(scatter, *points, title=label)
+                panels.append(Panel(file_stem("tsne", label), f"t-SNE of features: {label}", make))
                 runs.append(run)
     caption = (
         "t-SNE of the features of test samples, coloured by true class; one seed. Distances "
@@ -238,10 +237,6 @@ def _first_embedding(cell: dict[int, Record]) -> tuple[Record | None, Any, list[
     return None, None, refused
 
 
-def _draw_embedding(points: tuple[Any, Any], label: str, legend: bool) -> Any:
-    return scatter(*points, title=label)
-
-
 def _costs(results: Results) -> Group:
     panels = []
     for data in results.data:
@@ -253,17 +248,13 @@ def _costs(results: Results) -> Group:
                     seconds.setdefault(loss, []).extend(_epoch_seconds(run))
         seconds = {loss: seconds[loss] for loss in results.losses if seconds.get(loss)}
         if seconds:
-            draw = partial(_draw_cost, seconds, data)
-            panels.append(Panel(file_stem("cost", data), f"Time per epoch on {data}", draw))
+            make = partial(cost, seconds, title=data)
+            panels.append(Panel(file_stem("cost", data), f"Time per epoch on {data}", make))
     caption = (
         "Time per epoch, evaluation included, as measured in these runs; runs on one machine slow "
         "each other down."
     )
     return Group("cost", "Cost", caption, panels, results.records)
-
-
-def _draw_cost(seconds: Mapping[str, Sequence[float]], data: str, legend: bool) -> Any:
-    return cost(seconds, title=data)
 
 
 def _epoch_seconds(run: Record) -> list[float]:

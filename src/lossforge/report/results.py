@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..benchmark.records import K, Measure, Record
+from ..benchmark.records import FEW_CLASSES, K, Measure, Record
 
 # Some losses are published with their own decay, so these do not make another setting.
 OF_THE_LOSS = ("l1_decay", "weight_decay")
-FEW_CLASSES = 10  # up to here top-5 accuracy says little
 
 
 @dataclass(frozen=True)
