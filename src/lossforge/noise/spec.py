@@ -116,7 +116,8 @@ class NoiseSpec:
         word, colon, detail = text.strip().partition(":")
         kind = _ALIASES.get(word.lower(), word.lower())
         if kind == "matrix" or kind not in KINDS:
-            raise unknown("noise", text, [*KINDS][:-1], f"noise must be one of {FORMS}")
+            words = [word for word in KINDS if word != "matrix"]
+            raise unknown("noise", text, words, f"noise must be one of {FORMS}")
         if kind in ("clean", "given"):
             if colon:
                 raise SpecError(f"{kind} takes no rate, got {text!r}")
