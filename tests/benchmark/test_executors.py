@@ -10,9 +10,17 @@ from pathlib import Path
 import pytest
 from tiny_grid import impossible_run, long_runs, longer, owners, records, tiny_runs
 
-from lossforge.benchmark import RunFolder
-from lossforge.benchmark.executors import EXECUTORS, Options, commands, local, run_all
+from lossforge.benchmark import Run, RunFolder, one_run
+from lossforge.benchmark.executors import (
+    EXECUTORS,
+    Options,
+    commands,
+    local,
+    ray_tasks,
+    run_all,
+)
 from lossforge.benchmark.executors.options import GridStatus
+from lossforge.benchmark.worker import FAILURE, read_failure, report_failure
 
 
 def enter(store: Path, runs) -> None:
@@ -163,6 +171,87 @@ def test_a_worker_gets_its_gpu_its_threads_and_the_data(tmp_path, monkeypatch):
     assert environment == {"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": "GPU-7"}
     assert command[-4:] == ["--data-dir", str(tmp_path), "--device", "cuda"]
     assert task.splitlines() == [run.id]
+
+
+def test_a_failure_is_read_from_its_own_line_alone(capfd):
+    message = report_failure("0123456789abcdef", ValueError("bad\n  luck"))
+    *_, line = capfd.readouterr().out.splitlines(keepends=True)
+    assert message == "ValueError: bad luck"
+    assert read_failure(line) == ("0123456789abcdef", message)
+    for other in (
+        "failed to allocate memory",
+        "failed again",
+        f"{FAILURE}",
+        f"{FAILURE} 0123456789abcdef",
+        f"note: {line}",
+        "",
+    ):
+        assert read_failure(other + "\n") is None
+
+
+def test_lines_that_look_like_failures_do_not_end_a_grid(tmp_path, monkeypatch):
+    run, lines = tiny_runs()[0], []
+    monkeypatch.setattr(local, "Worker", lambda *args: lines.append(args[-1]))
+    status = GridStatus(tmp_path, [run], Options(gpus=()))
+    local.make_pool(tmp_path, status, Options(workers=1, gpus=())).fill(lambda: True)
+    (on_line,) = lines
+    for line in ("failed to allocate memory\n", "failed again\n", f"{FAILURE} 0123 no such run\n"):
+        on_line(line)
+    status.raise_failures()
+    on_line(f"{FAILURE} {run.id} ValueError: bad luck\n")
+    with pytest.raises(RuntimeError, match=r"1 of 1 runs failed:\n.*: ValueError: bad luck"):
+        status.raise_failures()
+
+
+def matrix_run(folder: Path) -> Run:
+    """A run whose transition matrix is in a file of a folder."""
+    rows = [[0.7 if i == j else 0.3 / 9 for j in range(10)] for i in range(10)]
+    path = folder / "elsewhere" / "T.csv"
+    path.parent.mkdir()
+    path.write_text("\n".join(",".join(map(repr, row)) for row in rows))
+    return one_run("digits", str(path), "CE")
+
+
+def test_a_grid_keeps_the_matrix_of_its_runs(tmp_path, capsys):
+    run, store = matrix_run(tmp_path), tmp_path / "store"
+    run_all("print", store, [run.spec])
+    kept = store / run.spec.id / "noise.csv"
+    assert not kept.exists()
+    run_all("print", store, [run, tiny_runs()[0]])
+    before = kept.read_bytes()
+    assert RunFolder(store, run.spec).read_noise() == run.noise
+    run_all("print", store, [run, run.spec])
+    assert kept.read_bytes() == before
+
+
+def test_a_folder_of_data_may_be_text_and_relative(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    options = Options(data_dir="data", gpus=())
+    assert options.data_dir == tmp_path / "data"
+    assert Options().data_dir is None
+    run_all("print", tmp_path, tiny_runs()[:1], data_dir="data")
+    assert capsys.readouterr().out.endswith(f" --data-dir {tmp_path / 'data'}\n")
+    started = []
+    monkeypatch.setattr(local, "Worker", lambda command, *args: started.append(command))
+    status = GridStatus(tmp_path, tiny_runs()[:1], options)
+    local.make_pool(tmp_path, status, options).fill(lambda: True)
+    assert started[0][-2:] == ["--data-dir", str(tmp_path / "data")]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "device"), [(None, "cuda"), (("0",), "cuda"), ((), "cpu"), ([], "cpu")]
+)
+def test_ray_tasks_use_gpus_unless_there_shall_be_none(gpus, device, tmp_path):
+    class Ray:
+        def cluster_resources(self):
+            return {"CPU": 2.0, "GPU": 1.0}
+
+        def remote(self, **options):
+            return lambda task: task
+
+    options = Options(gpus=gpus)
+    status = GridStatus(tmp_path, tiny_runs()[:1], options)
+    assert ray_tasks._Tasks(Ray(), tmp_path, status, options)._device == device
 
 
 def test_bad_options_are_refused(tmp_path):

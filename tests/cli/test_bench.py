@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("typer")
 from typer.testing import CliRunner
 
+from lossforge.benchmark import RunFolder, one_run
 from lossforge.benchmark.records import read_records
 from lossforge.cli.main import app
 from lossforge.cli.options import separate
@@ -83,8 +84,10 @@ def test_printed_lines_can_be_run_by_a_shell(tmp_path):
 @pytest.mark.slow
 def test_a_transition_matrix_is_a_noise_of_a_grid(tmp_path):
     rows = [[0.9 if i == j else 0.1 / 9 for j in range(10)] for i in range(10)]
-    (tmp_path / "T.csv").write_text("\n".join(",".join(map(repr, row)) for row in rows))
-    words = ["bench", "digits", "--loss", "CE", "--loss", "GCE", "--noise", "T.csv", "--seeds", "0"]
+    matrix = tmp_path / "elsewhere" / "T.csv"  # where workers do not find it by its name
+    matrix.parent.mkdir()
+    matrix.write_text("\n".join(",".join(map(repr, row)) for row in rows))
+    words = ["bench", "digits", "--loss", "CE", "--loss", "GCE", "--noise", matrix, "--seeds", "0"]
     done = command(*words, *QUICK, "--store", "grid", "--workers", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     records = read_records(tmp_path / "grid")
@@ -93,6 +96,23 @@ def test_a_transition_matrix_is_a_noise_of_a_grid(tmp_path):
     assert noise.startswith("T.csv@")
     report = command("report", "grid", "--format", "csv", cwd=tmp_path)
     assert noise in report.stdout, report.stderr
+
+
+def test_a_run_takes_a_gpu_if_there_is_one(tmp_path, monkeypatch):
+    spec = one_run("digits", "clean", "CE").spec
+    RunFolder(tmp_path, spec).open()
+    devices = []
+
+    def note(store, spec, *, data_dir, device):
+        devices.append(device)
+        return "done"
+
+    monkeypatch.setattr("lossforge.benchmark.run.execute", note)
+    for has_gpu in (True, False):
+        monkeypatch.setattr("torch.cuda.is_available", lambda found=has_gpu: found)
+        assert run("run", tmp_path, spec.id).stdout == f"{spec.id} done\n"
+    run("run", tmp_path, spec.id, "--device", "cuda:1")
+    assert devices == ["cuda", "cpu", "cuda:1"]
 
 
 def test_the_old_name_of_an_option_works_with_a_note():

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, TracebackType
 
 FAILED = 3  # exit status of a worker that has reported what went wrong
-STOPPED = 128 + signal.SIGTERM  # exit status of a worker that was told to stop
+STOPPED = 128 + signal.SIGTERM  # exit status of a worker that was stopped by a signal
 TIMEOUT = 10.0  # seconds for a worker to end by itself
 MAX_DEATHS = 5  # in a row, without progress
 
@@ -105,7 +105,7 @@ class Pool:
         self._deaths, self._last_progress = 0, progress()
 
     def __len__(self) -> int:
-        """The number of occupied slots."""
+        """Return the number of occupied slots."""
         return sum(worker is not None for worker in self._workers)
 
     def __enter__(self) -> "Pool":

@@ -47,12 +47,12 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OSError(error.errno, "cannot make the folder", str(self.path)) from error
-        if not (self.path / "spec.json").exists():
-            if noise is not None and noise.kind == "matrix":
-                assert noise.weights is not None
-                text = matrix_csv(noise.weights, noise.classes)
-                write_atomically(self.path / "noise.csv", text.encode())
-            write_atomically(self.path / "spec.json", _json(self.spec.model_dump()))
+        matrix, spec = self.path / "noise.csv", self.path / "spec.json"
+        if noise is not None and noise.kind == "matrix" and not matrix.exists():
+            assert noise.weights is not None
+            write_atomically(matrix, matrix_csv(noise.weights, noise.classes).encode())
+        if not spec.exists():
+            write_atomically(spec, _json(self.spec.model_dump()))
         self._tidy()
 
     def read_noise(self) -> NoiseSpec:

@@ -6,6 +6,7 @@ end the worker at once; the next worker resumes its run.
 """
 
 import argparse
+import re
 import signal
 import sys
 import traceback
@@ -17,7 +18,9 @@ from .pool import FAILED, exit_on_signals, exit_with_parent
 from .run import execute
 from .store import read_spec
 
-FAILURE = "failed"  # begins the line that reports a failed run
+# The line that reports a failed run. Other output, also that of libraries, goes to the same pipe.
+FAILURE = "lossforge.benchmark.worker: failed run"
+_REPORT = re.compile(rf"{re.escape(FAILURE)} (\S+) (\S.*)")
 
 
 def work(
@@ -72,11 +75,9 @@ def report_failure(run: str, error: Exception) -> str:
 
 
 def read_failure(line: str) -> tuple[str, str] | None:
-    """The id of a failed run and the message, if a line of output reports one."""
-    if not line.startswith(f"{FAILURE} "):
-        return None
-    _, run, message = line.rstrip().split(" ", 2)
-    return run, message
+    """Return the id of a failed run and the message, if a line of output reports one."""
+    found = _REPORT.fullmatch(line.rstrip())
+    return None if found is None else (found[1], found[2])
 
 
 def main() -> None:

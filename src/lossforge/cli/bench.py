@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from . import library
-from .options import Changes, DataDir, one_line_errors, separate
+from .options import Changes, DataDir, Device, one_line_errors, pick_device, separate
 from .output import progress_bar
 
 if TYPE_CHECKING:
@@ -87,18 +87,18 @@ def bench(
             changes=library.grid.read_changes(changes or []),
         )
         parts = grid.resolve()
-        runs = [run.spec for part in parts for run in part]
+        runs = [run for part in parts for run in part]
+        specs = [run.spec for run in runs]
         place = store or Path("runs") / grid.name
         if changes and store is None:  # another protocol does not belong in the same tables
-            place = place.with_name(f"{place.name}-{runs[0].id[:6]}")
+            place = place.with_name(f"{place.name}-{specs[0].id[:6]}")
         at_once = workers or library.executors.local.processors()
         if dry_run:
-            typer.echo(_plan(grid, place, runs, at_once))
+            typer.echo(_plan(grid, place, specs, at_once))
             return
         _check(parts, data_dir)
-        library.grid.save_grid(place, grid, runs)
-        _save_matrices(place, parts)
-        with _progress(grid.name, place, runs, at_once) as show:
+        library.grid.save_grid(place, grid, specs)
+        with _progress(grid.name, place, specs, at_once) as show:
             library.executors.run_all(
                 executor,
                 place,
@@ -112,7 +112,7 @@ def bench(
             )
         if executor == "print":
             return
-        ids = {run.id for run in runs}
+        ids = {spec.id for spec in specs}
         records = library.records.read_records(place)
         diverged = sum(record.failed is not None for record in records if record.id in ids)
         if diverged:
@@ -127,14 +127,6 @@ def _check(parts: Sequence[Sequence["Run"]], data_dir: Path | None) -> None:
     for first, *_ in parts:
         dataset = library.run.prepare_data(first.spec, data_dir, noise=first.noise)
         library.run.prepare_model(first.spec, dataset)
-
-
-def _save_matrices(store: Path, parts: Sequence[Sequence["Run"]]) -> None:
-    """Write transition matrices into the folders of their runs, where workers read them."""
-    for part in parts:
-        for run in part:
-            if run.noise.kind == "matrix":
-                library.store.RunFolder(store, run.spec).open(run.noise)
 
 
 @contextmanager
@@ -173,13 +165,13 @@ def _progress(
 def run(
     store: Annotated[Path, typer.Argument(help="Folder of runs.")],
     run_id: Annotated[str, typer.Argument(metavar="ID", help="Name of the run's folder.")],
-    device: Annotated[str, typer.Option(help="Where to train: cpu or cuda.")] = "cpu",
+    device: Device = None,
     data_dir: DataDir = None,
 ) -> None:
     """Do one run of a grid; `lossforge bench --executor print` prints these commands."""
     with one_line_errors():
         spec = library.store.read_spec(store, run_id)
-        outcome = library.run.execute(store, spec, data_dir=data_dir, device=device)
+        outcome = library.run.execute(store, spec, data_dir=data_dir, device=pick_device(device))
         typer.echo(f"{run_id} {outcome}")
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import unknown
-from ..spec import RunSpec
+from ..spec import Run, RunSpec
 from . import local, ray_tasks, slurm
 from .options import GridStatus, Options
 
 __all__ = ["EXECUTORS", "Executor", "Options", "commands", "find_executor", "run_all"]
 
-Executor = Callable[[Path, Sequence[RunSpec], Options], None]
+Executor = Callable[[Path, Sequence[Run | RunSpec], Options], None]
 
 
-def run_all(executor: str, store: Path, specs: Sequence[RunSpec], **options: Any) -> None:
+def run_all(executor: str, store: Path, runs: Sequence[Run | RunSpec], **options: Any) -> None:
     """Do all runs that are not finished, and return when they are.
 
     A `RuntimeError` names the runs that failed, after all others are done. Ctrl-C raises a
@@ -25,10 +25,10 @@ def run_all(executor: str, store: Path, specs: Sequence[RunSpec], **options: Any
     Args:
         executor: One of "local", "print", "ray" and "slurm".
         store: The folder of runs.
-        specs: The runs.
+        runs: The runs, or their specs; the store keeps the transition matrix of a `Run`.
         options: Fields of `Options`.
     """
-    find_executor(executor)(store, specs, Options(**options))
+    find_executor(executor)(store, runs, Options(**options))
 
 
 def find_executor(name: str) -> Executor:
@@ -38,18 +38,18 @@ def find_executor(name: str) -> Executor:
     return EXECUTORS[name]
 
 
-def commands(store: Path, specs: Sequence[RunSpec], options: Options) -> list[str]:
-    """One shell command per unfinished run, for GNU parallel, a queue or another machine.
+def commands(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> list[str]:
+    """Return one shell command per unfinished run, for GNU parallel, a queue or another machine.
 
     The commands need only the store, and may be run in any order and at any time.
     """
     start = ["lossforge", "run", str(store.resolve())]
-    end = [] if options.data_dir is None else ["--data-dir", str(options.data_dir.resolve())]
-    return [shlex.join([*start, run, *end]) for run in GridStatus(store, specs, options).unfinished]
+    end = [] if options.data_dir is None else ["--data-dir", str(options.data_dir)]
+    return [shlex.join([*start, run, *end]) for run in GridStatus(store, runs, options).unfinished]
 
 
-def _print_commands(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
-    for command in commands(store, specs, options):
+def _print_commands(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
+    for command in commands(store, runs, options):
         sys.stdout.write(command + "\n")
 
 

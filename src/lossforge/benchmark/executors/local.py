@@ -9,16 +9,16 @@ from pathlib import Path
 import torch
 
 from ..pool import Pool, Worker
-from ..spec import RunSpec
+from ..spec import Run, RunSpec
 from ..worker import read_failure
 from .options import CONTINUE, GridStatus, Options
 
 POLL = 0.5
 
 
-def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
+def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
     """Do all runs, and return when they are finished, by these or other workers."""
-    status = GridStatus(store, specs, options)
+    status = GridStatus(store, runs, options)
     try:
         with make_pool(store, status, options) as pool:
             while status.unfinished:
@@ -32,18 +32,17 @@ def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
 
 
 def make_pool(store: Path, status: GridStatus, options: Options) -> Pool:
-    """A pool of workers for the unfinished runs, none of them started yet."""
+    """Make a pool of workers for the unfinished runs, none of them started yet."""
     threads = max((spec.threads for spec in status.unfinished.values()), default=1)
     gpus = worker_gpus(options, threads)
     command = [sys.executable, "-m", "lossforge.benchmark.worker", str(store.resolve())]
     command += ["--parent", str(os.getpid())]
     if options.data_dir is not None:
-        command += ["--data-dir", str(options.data_dir.resolve())]
+        command += ["--data-dir", str(options.data_dir)]
 
     def note_failure(line: str) -> None:
-        failure = read_failure(line)
-        if failure is not None:
-            run, reason = failure
+        run, reason = read_failure(line) or (None, "")
+        if run in status.statuses:
             status.failures[run] = reason
 
     def start(slot: int) -> Worker:
@@ -57,13 +56,13 @@ def make_pool(store: Path, status: GridStatus, options: Options) -> Pool:
 
 
 def _has_work(status: GridStatus, workers: int) -> bool:
-    """Whether another worker would find a run to do."""
+    """Check whether another worker would find a run to do."""
     runs = status.unfinished
     return workers < len(runs) and any(status.statuses[run] != "running" for run in runs)
 
 
 def worker_gpus(options: Options, threads: int) -> list[str | None]:
-    """The GPU of each worker, or None for a worker without one."""
+    """Return the GPU of each worker, or None for a worker without one."""
     gpus = _visible_gpus() if options.gpus is None else list(options.gpus)
     if gpus:
         count = options.workers or len(gpus) * options.runs_per_gpu
@@ -72,7 +71,7 @@ def worker_gpus(options: Options, threads: int) -> list[str | None]:
 
 
 def processors() -> int:
-    """The number of processors that this process may use."""
+    """Return the number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system

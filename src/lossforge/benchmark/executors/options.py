@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...data.source import PathLike
 from ...errors import check_integer
-from ..spec import RunSpec
+from ..spec import Run, RunSpec
 from ..store import RunFolder
 
 CONTINUE = "stopped; the same command continues where this one stopped"
@@ -21,14 +22,14 @@ class Options:
         data_dir: Where the data are, instead of the usual folders.
         gpus: The GPUs to use, as CUDA_VISIBLE_DEVICES names them; None for all, empty for none.
         runs_per_gpu: Runs that share a GPU.
-        on_progress: Called about once a second with the status of every run by its id.
+        on_progress: Called at every refresh with the status of every run by its id.
         address: Of a Ray cluster, such as "auto" or "ray://host:10001"; None starts a local one.
         cluster: Of submitit: "slurm", or "local" for processes on this machine.
         parameters: Passed to submitit, such as {"slurm_partition": "gpu", "timeout_min": 600}.
     """
 
     workers: int | None = None
-    data_dir: Path | None = None
+    data_dir: PathLike | None = None
     gpus: Sequence[str] | None = None
     runs_per_gpu: int = 1
     on_progress: Callable[[Mapping[str, str]], object] | None = None
@@ -40,6 +41,8 @@ class Options:
         if self.workers is not None:
             check_integer("workers", self.workers, 1)
         check_integer("runs_per_gpu", self.runs_per_gpu, 1)
+        if self.data_dir is not None:  # workers may have another working directory
+            object.__setattr__(self, "data_dir", Path(self.data_dir).resolve())
 
 
 class GridStatus:
@@ -47,14 +50,16 @@ class GridStatus:
 
     Args:
         store: The folder of runs; runs that it lacks are added.
-        specs: The runs.
+        runs: The runs, or their specs.
         options: Their `on_progress` is called at every refresh.
     """
 
-    def __init__(self, store: Path, specs: Sequence[RunSpec], options: Options) -> None:
-        self._folders = {spec.id: RunFolder(store, spec) for spec in specs}
-        for folder in self._folders.values():
-            folder.open()
+    def __init__(self, store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
+        self._folders: dict[str, RunFolder] = {}
+        for run in runs:
+            spec, noise = (run.spec, run.noise) if isinstance(run, Run) else (run, None)
+            folder = self._folders[spec.id] = RunFolder(store, spec)
+            folder.open(noise)
         self._on_progress = options.on_progress
         self.failures: dict[str, str] = {}
         self.statuses: dict[str, str] = {}
@@ -78,7 +83,7 @@ class GridStatus:
         }
 
     def saved(self) -> set[str]:
-        """Names of all that survives a crash: finished runs and checkpoints."""
+        """Return the names of all that survives a crash: finished runs and checkpoints."""
         checkpoints = {
             f"{run}/{path.name}"
             for run in self.unfinished

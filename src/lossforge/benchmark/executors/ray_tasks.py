@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ...data.source import PathLike
 from ...errors import extra
 from ..run import Outcome, execute
-from ..spec import RunSpec
+from ..spec import Run, RunSpec
 from .local import processors, worker_gpus
 from .options import CONTINUE, GridStatus, Options
 
@@ -20,10 +21,10 @@ RETRIES = 10  # of a run whose worker process died
 OBJECT_STORE = 128 * 2**20  # bytes; only specs and outcomes go through it
 
 
-def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
+def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
     """Do all runs as tasks, each with a processor per thread and a share of a GPU, if any."""
     ray = extra("ray", "ray")
-    status = GridStatus(store, specs, options)
+    status = GridStatus(store, runs, options)
     if not status.unfinished:
         return
     with _connected(ray, status, options):
@@ -34,7 +35,7 @@ def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
     status.raise_failures()
 
 
-def run_task(store: str, spec: str, data_dir: Path | None, device: str) -> Outcome:
+def run_task(store: str, spec: str, data_dir: PathLike | None, device: str) -> Outcome:
     """Do one run, on the machine that Ray has chosen."""
     return execute(Path(store), RunSpec.model_validate_json(spec), data_dir=data_dir, device=device)
 
@@ -44,7 +45,8 @@ class _Tasks:
 
     def __init__(self, ray: Any, store: Path, status: GridStatus, options: Options) -> None:
         self._ray, self._store, self._status, self._options = ray, store, status, options
-        has_gpus = options.gpus != () and ray.cluster_resources().get("GPU", 0) > 0
+        may_use_gpus = options.gpus is None or len(options.gpus) > 0
+        has_gpus = may_use_gpus and ray.cluster_resources().get("GPU", 0) > 0
         self._device = "cuda" if has_gpus else "cpu"
         self._share = 1 / options.runs_per_gpu if has_gpus else 0
         self._task = ray.remote(max_retries=RETRIES)(run_task)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import extra
-from ..spec import RunSpec
+from ..spec import Run, RunSpec
 from . import local
 from .options import GridStatus, Options
 
@@ -28,11 +28,11 @@ class Job:
         local.run_all(self.store, specs, self.options)
 
     def checkpoint(self, specs: Sequence[RunSpec]) -> Any:
-        """What submitit queues at a timeout: the same job, which continues."""
+        """Return what submitit queues at a timeout: the same job, which continues."""
         return extra("submitit.helpers", "slurm").DelayedSubmission(self, specs)
 
 
-def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
+def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
     """Submit the unfinished runs as a job array, and wait for it.
 
     The array has one job per run, or `workers` jobs that share the runs. The parameter
@@ -40,9 +40,9 @@ def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
     waiting, not the jobs.
     """
     submitit = extra("submitit", "slurm")
-    status = GridStatus(store, specs, options)
-    runs = list(status.unfinished.values())
-    if not runs:
+    status = GridStatus(store, runs, options)
+    specs = list(status.unfinished.values())
+    if not specs:
         return
     executor = submitit.AutoExecutor(
         folder=store.resolve() / "logs", cluster=options.cluster, slurm_max_num_timeout=REQUEUES
@@ -50,13 +50,13 @@ def run_all(store: Path, specs: Sequence[RunSpec], options: Options) -> None:
     usual = {
         "name": "lossforge",
         "timeout_min": MINUTES,
-        "cpus_per_task": max(spec.threads for spec in runs) * options.runs_per_gpu,
+        "cpus_per_task": max(spec.threads for spec in specs) * options.runs_per_gpu,
     }
     executor.update_parameters(**{**usual, **options.parameters})
-    job = Job(store.resolve(), replace(options, workers=options.runs_per_gpu, on_progress=None))
-    count = min(len(runs), options.workers or JOBS)
-    shares = [tuple(runs[first::count]) for first in range(count)]
-    jobs = executor.map_array(job, shares)
+    task = Job(store.resolve(), replace(options, workers=options.runs_per_gpu, on_progress=None))
+    count = min(len(specs), options.workers or JOBS)
+    shares = [tuple(specs[first::count]) for first in range(count)]
+    jobs = executor.map_array(task, shares)
     _wait(jobs, status)
     for job, share in zip(jobs, shares, strict=True):
         _note_failures(job, share, status)
