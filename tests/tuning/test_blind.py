@@ -79,9 +79,9 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.parametrize("change", [hidden_parts, shuffled_parts])
 def test_true_labels_and_tests_make_no_difference(change, undisturbed, tmp_path, monkeypatch):
-    def poisoned(spec, data_dir=None, split=0):
+    def poisoned(spec, data_dir=None, split=0, noise=None):
         Poison.armed = False
-        dataset = change(prepare_data(spec, data_dir, split=split))
+        dataset = change(prepare_data(spec, data_dir, split=split, noise=noise))
         Poison.armed = True
         return dataset
 
@@ -119,7 +119,7 @@ def test_a_score_refuses_what_a_search_may_not_see():
 def test_a_score_is_the_mean_over_the_held_out_parts():
     plan = make_plan("digits", NOISE, "GCE", settings=SETTINGS, splits=2)
     assert plan.name != make_plan("digits", NOISE, "GCE", settings=SETTINGS).name
-    seen = visible(plan.spec, 2)
+    seen = visible(plan)
     held_out = [one.validation.inputs for one in seen]
     assert not torch.equal(*held_out)
     epochs = []

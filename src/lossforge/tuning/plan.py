@@ -8,12 +8,15 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+
 from ..benchmark.grid import one_run, protocol
 from ..benchmark.run import check_data, prepare_data
 from ..benchmark.spec import Frozen, RunSpec, has_preset
 from ..catalog import find, make, select
 from ..data.source import PathLike
 from ..errors import SpecError
+from ..noise import NoiseSpec
 from ..theory import read_noise
 from .spaces import Numbers, Parameters, Space, space
 
@@ -33,6 +36,7 @@ class Plan(Frozen):
         splits: The number of held-out parts that score a trial.
         admit: A noise for which every loss tried must be proved robust: a matrix or the weights of
             one instance; "estimate" to estimate it from the labels; None for no such condition.
+        noise: The numbers of the transition matrix that `spec.noise` names; None for other noise.
     """
 
     loss: str
@@ -42,19 +46,28 @@ class Plan(Frozen):
     start: dict[str, float]
     splits: int = 1
     admit: list[Any] | str | None = None
+    noise: list[Any] | None = None
 
     @property
     def name(self) -> str:
         """The loss and a hash of the plan: the same search always has the same name."""
-        text = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"))
+        content = self.model_dump(exclude={"noise"})  # `spec.noise` has a hash of its numbers
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return f"{self.loss}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
+    def label_noise(self) -> NoiseSpec:
+        """Return the noise of the labels; a transition matrix without reading its file."""
+        if self.noise is None:
+            return NoiseSpec.parse(self.spec.noise)
+        rows = torch.tensor(self.noise, dtype=torch.float64)
+        return NoiseSpec("matrix", None, self.spec.noise, rows)
+
     def space(self, *points: Mapping[str, float]) -> Space:
-        """The search space, extended to contain the published parameters and some other points."""
+        """Return the search space, extended to hold the published parameters and other points."""
         return space(self.loss, self.num_classes).including(self.start, *points)
 
     def expression(self, parameters: Parameters) -> str:
-        """The loss with these parameters, as `lossforge.parse` reads it."""
+        """Return the loss with these parameters, as `lossforge.parse` reads it."""
         return str(make(self.loss, **{**self.fixed, **parameters}))
 
 
@@ -81,7 +94,7 @@ def make_plan(
         raise SpecError("epochs must be 1 or more, got 0")
     check_data([run], data_dir)
     num_classes = prepare_data(usual, data_dir, noise=run.noise).num_classes
-    parameters, start = _published(data, noise, name, settings, num_classes)
+    parameters, start = _published(data, run.noise, name, settings, num_classes)
     tuned = space(name, num_classes).make(start, num_classes)
     fixed = {key: value for key, value in parameters.items() if key not in tuned}
     expression = str(make(name, **{**parameters, **tuned}))
@@ -98,13 +111,14 @@ def make_plan(
         start=start,
         splits=splits,
         admit=_read_admitted(admit, num_classes),
+        noise=_rows(run.noise),
     )
 
 
 def _published(
-    data: str, noise: str, name: str, settings: dict[str, Any], num_classes: int
+    data: str, noise: NoiseSpec, name: str, settings: dict[str, Any], num_classes: int
 ) -> tuple[Parameters, Numbers]:
-    """The parameters of a loss by the protocol of the data, and their point in the space."""
+    """Return the parameters of a loss by the protocol of the data, and their point in the space."""
     found = space(name, num_classes)
     parameters = {
         key: value
@@ -119,6 +133,14 @@ def _published(
     numbers = found.find(parameters, num_classes)
     ranges = found.including(numbers).ranges
     return parameters, {key: ranges[key].coordinate(value) for key, value in numbers.items()}
+
+
+def _rows(noise: NoiseSpec) -> list[Any] | None:
+    """Return the numbers of a transition matrix; None for other noise."""
+    if noise.kind != "matrix" or noise.weights is None:
+        return None
+    rows: list[Any] = noise.weights.tolist()
+    return rows
 
 
 def _read_admitted(admit: object, num_classes: int) -> list[Any] | str | None:

@@ -16,15 +16,20 @@ from ..noise import estimate_noise
 from ..theory import read_noise
 from ..training import State, generator, train
 from ..training.folds import fit_fold, split_folds
+from .plan import Plan
 
 LAST = 5  # epochs whose mean is the score: neighbouring epochs differ by chance
 ESTIMATE_FOLDS = 4
 ESTIMATE_EPOCHS = 10  # cross entropy fits noise later
 
 
-def visible(spec: RunSpec, splits: int, data_dir: PathLike | None = None) -> list[Dataset]:
-    """The data that a search may see: a run's noisy labels, with each of several parts held out."""
-    return [blind(prepare_data(spec, data_dir, split=split)) for split in range(splits)]
+def visible(plan: Plan, data_dir: PathLike | None = None) -> list[Dataset]:
+    """Load the data that a search may see: noisy labels, with each of several parts held out."""
+    noise = plan.label_noise()
+    return [
+        blind(prepare_data(plan.spec, data_dir, split=split, noise=noise))
+        for split in range(plan.splits)
+    ]
 
 
 def blind(dataset: Dataset) -> Dataset:
@@ -57,7 +62,7 @@ class HeldOutScore:
             raise ValueError("datasets must hold out a part, and neither true labels nor tests")
 
     def __call__(self, expression: str, on_epoch: Callable[[int, float], object]) -> float:
-        """The mean accuracy in % on held-out noisy labels over the last epochs and all parts.
+        """Return the mean accuracy in % on held-out noisy labels, over the last epochs and parts.
 
         Args:
             expression: A loss.

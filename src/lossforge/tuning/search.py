@@ -22,7 +22,14 @@ POLL = 1.0
 OnTrial = Callable[[Study], object]
 
 
-def search(study: Study, score: HeldOutScore, limit: int, *, on_trial: OnTrial) -> None:
+def search(
+    study: Study,
+    score: HeldOutScore,
+    limit: int,
+    *,
+    on_trial: OnTrial,
+    on_epoch: Callable[[], object] | None = None,
+) -> None:
     """Do trials until `limit` trials are finished or running.
 
     Args:
@@ -30,9 +37,10 @@ def search(study: Study, score: HeldOutScore, limit: int, *, on_trial: OnTrial) 
         score: Scores a loss.
         limit: The number of trials that shall count.
         on_trial: Called after every trial.
+        on_epoch: Called after every epoch of a trial.
     """
     while (taken := study.take(limit)) is not None:
-        _run_trial(study, *taken, score)
+        _run_trial(study, *taken, score, on_epoch)
         on_trial(study)
 
 
@@ -85,12 +93,20 @@ def search_in_processes(
             on_trial(study)
 
 
-def _run_trial(study: Study, trial: Any, point: dict[str, float], score: HeldOutScore) -> None:
+def _run_trial(
+    study: Study,
+    trial: Any,
+    point: dict[str, float],
+    score: HeldOutScore,
+    on_epoch: Callable[[], object] | None,
+) -> None:
     optuna = extra("optuna", "tune")
     plan = study.plan
     expression = plan.expression(study.space.make(point, plan.num_classes))
 
     def report(epoch: int, accuracy: float) -> None:
+        if on_epoch is not None:
+            on_epoch()
         if (epoch - 1) % plan.spec.settings.epochs < warmup(plan):
             return
         trial.report(accuracy, epoch)
@@ -116,7 +132,7 @@ def _run_trial(study: Study, trial: Any, point: dict[str, float], score: HeldOut
 
 
 def is_admitted(expression: str, noise: list[Any] | None) -> bool:
-    """Whether a loss is proved robust to a noise; always, if there is none."""
+    """Check whether a loss is proved robust to a noise; always true if there is none."""
     if noise is None:
         return True
     matrix = torch.tensor(noise, dtype=torch.float64)

@@ -47,18 +47,18 @@ class Space:
     start: Mapping[str, float] | None = None
 
     def make(self, point: Mapping[str, float], num_classes: int) -> Parameters:
-        """The parameters that a point of the space means."""
+        """Return the parameters that a point of the space means."""
         values = {name: one.value(point[name]) for name, one in self.ranges.items()}
         return dict(values) if self.parameters is None else self.parameters(values, num_classes)
 
     def find(self, parameters: Parameters, num_classes: int) -> Numbers:
-        """The numbers, coordinate by coordinate, that some parameters stand for."""
+        """Return the numbers, coordinate by coordinate, that some parameters stand for."""
         if self.coordinates is not None:
             return self.coordinates(parameters, num_classes)
         return {name: float(parameters[name]) for name in self.ranges}
 
     def including(self, *points: Mapping[str, float]) -> "Space":
-        """The space, made as large as some points need."""
+        """Return the space, made as large as some points need."""
         ranges = dict(self.ranges)
         for point in points:
             ranges = {name: one.including(point[name]) for name, one in ranges.items()}
@@ -66,7 +66,7 @@ class Space:
 
 
 def space(name: str, num_classes: int) -> Space:
-    """The search space of a loss.
+    """Return the search space of a loss.
 
     Args:
         name: A name of the catalogue.
@@ -141,14 +141,14 @@ def _weights(balance: float) -> Parameters:
 
 
 def _balance(found: Parameters, num_classes: int) -> tuple[float, float]:
-    """lam + mu, which is 1 in the space and goes into the scale, and the share of lam in it."""
+    """Return lam + mu, which is 1 in the space and goes into the scale, and the share of lam."""
     mu = default_mu(num_classes) if found["mu"] is None else found["mu"]
     total = float(found["lam"] + mu)
     return total, float(found["lam"] / total)
 
 
 def _views(count: int) -> Space:
-    """The weights of a Jensen-Shannon divergence between a label and `count` views."""
+    """Return the space of a Jensen-Shannon divergence between a label and `count` views."""
 
     def parameters(point: Numbers, num_classes: int) -> Parameters:
         rest = round((1 - point["pi"]) / count, 6)

@@ -83,7 +83,7 @@ def _connect(url: str) -> Any:
 
 
 def warmup(plan: Plan) -> int:
-    """Epochs in which no trial is stopped, nor its accuracy stored.
+    """Return the number of epochs in which no trial is stopped, nor its accuracy stored.
 
     Robust losses start slowly, and losses that fit noise are best early: the first half of training
     says little about the final accuracy.
@@ -122,7 +122,7 @@ class Study:
         self.recover(is_orphaned)
 
     def _first(self, noise: list[Any] | None) -> dict[str, Numbers]:
-        """The points of the first trials: the published parameters, then the theory's proposal."""
+        """Return the points of the first trials: the published parameters, then the theory's."""
         first = {"default": self.plan.start}
         family = FAMILIES.get(self.plan.loss)
         if noise is not None and family is not None:
@@ -148,12 +148,8 @@ class Study:
     def space(self) -> Space:
         return self.plan.space(*self._study.user_attrs["first"].values())
 
-    @property
-    def name(self) -> str:
-        return str(self._study.study_name)
-
     def trials(self, *states: str) -> list[Any]:
-        """The trials in some states, such as "COMPLETE"; all trials if none is given."""
+        """Return the trials in some states, such as "COMPLETE"; all trials if none is given."""
         kinds = self._optuna.trial.TrialState
         wanted = tuple(kinds[state] for state in states) or None
         return list(self._study.get_trials(deepcopy=False, states=wanted))
@@ -195,7 +191,7 @@ class Study:
         return trial, self._suggest(trial)
 
     def _turn(self, trial: Any, ahead: Sequence[Any]) -> int:
-        """The lowest number that no live trial has, leaving room for trials ahead without one.
+        """Return the lowest number that no live trial has, after room for trials ahead without one.
 
         The number of trials ahead would not do: if one of them was lost before it had a point, the
         next trial would get the point of the last one.
@@ -243,7 +239,7 @@ class Study:
         self._study.tell(trial, score, state=state.PRUNED if score is None else state.COMPLETE)
 
     def importance(self) -> dict[str, float]:
-        """The importance of each coordinate; empty if there are too few trials to determine it."""
+        """Return the importance of each coordinate; empty if there are too few trials."""
         scores = {trial.value for trial in self.trials("COMPLETE")}
         if len(self.space.ranges) < 2 or len(scores) < 4:
             return {}
@@ -255,7 +251,7 @@ class Study:
 
 
 def _is_same(trial: Any, other: Any) -> bool:
-    """Whether two processes queued the same trial."""
+    """Check whether two processes queued the same trial."""
     ours, theirs = trial.user_attrs, other.user_attrs
     return any(
         ours.get(key) is not None and ours[key] == theirs.get(key) for key in ("origin", "again")
@@ -274,18 +270,20 @@ class StaleTrials:
         self._seen: dict[int, tuple[object, float]] = {}
 
     def is_stale(self, trial: Any) -> bool:
-        """Whether a running trial has not changed for too long, or its process has ended."""
+        """Check whether a running trial has not changed for too long, or its process has ended."""
         now = time.monotonic()
         content = (trial.user_attrs.get("beat"), len(trial.intermediate_values))
         before, since = self._seen.setdefault(trial.number, (content, now))
         if before != content:
             self._seen[trial.number] = (content, now)
             return False
-        return now - since > self._timeout or is_orphaned(trial)
+        if now - since > self._timeout:
+            return True
+        return "worker" in trial.user_attrs and is_orphaned(trial)
 
 
 def is_orphaned(trial: Any) -> bool:
-    """Whether a trial's process has ended, as far as this machine can know, or never entered it."""
+    """Check whether a trial's process is known to have ended, or never entered itself as owner."""
     if "worker" not in trial.user_attrs:
         return bool((datetime.now() - trial.datetime_start).total_seconds() > OWNERLESS)
     *where, pid = trial.user_attrs["worker"].split()

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ..benchmark import RunFolder, RunSpec, execute
+from ..benchmark import Run, RunFolder, execute, resolve
 from ..benchmark.executors import run_all
 from ..benchmark.records import Record, read_record
-from ..benchmark.statistics import interval
+from ..benchmark.statistics import interval, paired_differences
 from ..data.source import PathLike
 from ..errors import check_integer, extra
 from .plan import Plan, make_plan
@@ -112,11 +112,11 @@ class Tuned:
         return scores[0] if scores else None
 
     def count(self, state: TrialState) -> int:
-        """Number of trials in `state`."""
+        """Count the trials in `state`."""
         return sum(trial.state == state for trial in self.trials)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data, for JSON."""
         return {**asdict(self), "score": self.score, "default_score": self.default_score}
 
 
@@ -201,7 +201,7 @@ def tune(
     store.mkdir(parents=True, exist_ok=True)
     url = storage or f"sqlite:///{(store / 'study.db').resolve()}"
     report = on_progress or (lambda progress: None)
-    seen = visible(plan.spec, splits, data_dir)
+    seen = visible(plan, data_dir)
     score = HeldOutScore(plan.spec, seen, device)
 
     def on_trial(study: Study) -> None:
@@ -255,7 +255,7 @@ def tune(
 
 
 def _read_trials(study: Study) -> list[Trial]:
-    """The trials that count, numbered in their order."""
+    """Return the trials that count, numbered in their order."""
     return [
         Trial(
             number=number,
@@ -304,29 +304,46 @@ def compare(
     default = [_final_run(plan, plan.loss, plan.spec.expression, seed) for seed in seeds]
     runs = [run for pair in zip(tuned, default, strict=True) for run in pair]
     if workers > 1:
-        run_all("local", folder, runs, workers=workers, data_dir=data_dir)
+        gpus = () if device == "cpu" else None
+        run_all("local", folder, runs, workers=workers, data_dir=data_dir, gpus=gpus)
     for number, run in enumerate(runs):
         if execute(folder, run, data_dir=data_dir, device=device) == "busy":
-            path = RunFolder(folder, run).path
+            path = RunFolder(folder, run.spec).path
             raise ValueError(f"another process is already doing a final run; see {path}")
         if on_run is not None:
             on_run(number + 1)
     records = [
-        [read_record(RunFolder(folder, run).path) for run in runs] for runs in (tuned, default)
+        [read_record(RunFolder(folder, run.spec).path) for run in runs] for runs in (tuned, default)
     ]
     tests = dict.fromkeys(test for group in records for one in group for test in one.tests)
     return tuple(_compare(test, seeds, *records) for test in tests)
 
 
-def _final_run(plan: Plan, name: str, expression: str, seed: int) -> RunSpec:
-    return plan.spec.model_copy(update={"loss": name, "expression": expression, "seed": seed})
+def _final_run(plan: Plan, name: str, expression: str, seed: int) -> Run:
+    changes = {"loss": name, "expression": expression, "seed": seed}
+    return resolve(plan.spec.model_copy(update=changes), noise=plan.label_noise())
 
 
 def _compare(
     test: str, seeds: Sequence[int], tuned: list[Record], default: list[Record]
 ) -> Comparison:
-    ours, theirs = ([record.last(test) for record in group] for group in (tuned, default))
-    pairs = [a - b for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
+    ours, theirs = (
+        {
+            seed: last
+            for seed, record in zip(seeds, group, strict=True)
+            if (last := record.last(test)) is not None
+        }
+        for group in (tuned, default)
+    )
+    pairs = paired_differences(ours, theirs)
     mean = statistics.fmean(pairs) if pairs else None
     low, high = interval(pairs)
-    return Comparison(test, tuple(seeds), tuple(ours), tuple(theirs), mean, low, high)
+    return Comparison(
+        test=test,
+        seeds=tuple(seeds),
+        tuned=tuple(ours.get(seed) for seed in seeds),
+        default=tuple(theirs.get(seed) for seed in seeds),
+        mean=mean,
+        low=low,
+        high=high,
+    )

@@ -26,10 +26,16 @@ def work(task: dict[str, Any]) -> None:
     plan = Plan.model_validate_json(json.dumps(task["plan"]))
     folder = None if task["data_dir"] is None else Path(task["data_dir"])
     limit, parent = task["limit"], task["parent"]
-    score = HeldOutScore(plan.spec, visible(plan.spec, plan.splits, folder), task["device"])
+    score = HeldOutScore(plan.spec, visible(plan, folder), task["device"])
     with open_study(plan, task["url"]) as study:
         while True:
-            search(study, score, limit, on_trial=lambda study: exit_with_parent(parent))
+            search(
+                study,
+                score,
+                limit,
+                on_trial=lambda study: exit_with_parent(parent),
+                on_epoch=lambda: exit_with_parent(parent),
+            )
             if study.finished >= limit:
                 return
             time.sleep(POLL)
