@@ -170,3 +170,19 @@ def test_a_trial_lost_before_it_had_a_point_makes_no_other_twice(tmp_path):
         points += [study.take(12)[1]["q"] for _ in range(3)]
         assert len(set(points)) == 4
         assert [trial.user_attrs.get("turn") for trial in study.trials()] == [0, None, 2, 1, 3, 4]
+
+
+def test_a_trial_that_is_repeated_keeps_its_point_to_itself(tmp_path):
+    plan = make_plan("digits", NOISE, "GCE", settings=SETTINGS)
+    with open_study(plan, f"sqlite:///{tmp_path / 'study.db'}") as study:
+        study.prepare(list)
+        assert study.take(12) is not None  # the default
+        lost, point = study.take(12)
+        study.fail(lost.number)
+        _, other = study.take(12)  # before the lost one is queued again
+        study.recover(lambda trial: False)
+        _, again = study.take(12)
+        _, last = study.take(12)
+        assert again == point
+        assert len({point["q"], other["q"], last["q"]}) == 3
+        assert [trial.user_attrs["turn"] for trial in study.trials()] == [0, 1, 2, 1, 3]

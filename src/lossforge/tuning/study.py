@@ -194,10 +194,16 @@ class Study:
         """Return the lowest number that no live trial has, after room for trials ahead without one.
 
         The number of trials ahead would not do: if one of them was lost before it had a point, the
-        next trial would get the point of the last one.
+        next trial would get the point of the last one. A failed trial that is repeated keeps its
+        number, also before its repetition is queued.
         """
+        failed = {other.number: other for other in self.trials("FAIL")}
+        lost = failed.get(trial.user_attrs.get("again"))
+        if lost is not None and "turn" in lost.user_attrs:
+            return int(lost.user_attrs["turn"])
         live = [other for other in self.trials(*LIVE) if other.number != trial.number]
-        taken = {other.user_attrs.get("turn") for other in live}
+        repeated = [other for other in failed.values() if self._repeated_point(other) is not None]
+        taken = {other.user_attrs.get("turn") for other in [*live, *repeated]}
         before = sum("turn" not in other.user_attrs for other in ahead)
         return [n for n in range(len(taken) + before + 1) if n not in taken][before]
 
@@ -216,14 +222,21 @@ class Study:
             if is_lost(trial):
                 self.fail(trial.number)
         queued = {trial.user_attrs.get("again") for trial in self.trials()}
-        complete = set(self.space.ranges)
         for trial in self.trials("FAIL"):
-            point = trial.params or trial.system_attrs.get("fixed_params", {})
-            # a trial without a point needs no repetition: the same point is proposed again
-            is_new = trial.number not in queued and "surplus" not in trial.user_attrs
-            if is_new and complete == set(point):
+            point = self._repeated_point(trial)
+            if point is not None and trial.number not in queued:
                 attributes = {"origin": trial.user_attrs.get("origin"), "again": trial.number}
                 self._study.enqueue_trial(point, user_attrs=attributes)
+
+    def _repeated_point(self, trial: Any) -> Numbers | None:
+        """Return the point of a failed trial, or None if the trial is not to be repeated.
+
+        A trial without a whole point needs no repetition: the same point is proposed again.
+        """
+        point: Numbers = trial.params or trial.system_attrs.get("fixed_params", {})
+        if "surplus" in trial.user_attrs or set(point) != set(self.space.ranges):
+            return None
+        return point
 
     def fail(self, number: int) -> None:
         """Mark a trial as failed, unless it is finished."""
