@@ -11,7 +11,7 @@ from lossforge import BEF, BQF, BinaryReduction, TargetSeparation, base
 from lossforge.constructions.pairs import default_mu
 from lossforge.noise import pair, symmetric
 from lossforge.theory import certify, certify_instances, is_symmetric, ratios
-from lossforge.theory.form import take_apart
+from lossforge.theory.forms import take_apart
 
 
 def row(ratio, classes=3):

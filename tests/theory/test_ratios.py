@@ -11,8 +11,8 @@ import torch
 from lossforge import base
 from lossforge.base import Exponential, Quadratic
 from lossforge.theory.enclosure import Table, enclose, from_intervals
+from lossforge.theory.predictions import worst_pair, worst_transfer
 from lossforge.theory.ratios import ratios
-from lossforge.theory.worst import worst_pair, worst_transfer
 
 NAMES = ("xi_box", "xi_tri", "kappa_A", "kappa_B", "rho_M", "R_G", "R_mirror")
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)

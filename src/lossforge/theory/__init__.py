@@ -1,10 +1,10 @@
 """Theory that runs: the noise a loss tolerates, proved or refuted, and losses made for a noise."""
 
 from .certify import InstanceVerdict, certify, certify_instances
-from .coefficients import Allowed, allowed_ratio, coefficient_interval, threshold_interval
 from .design import Design, curvature_interval, design
 from .enclosure import Table, enclose, from_intervals
 from .frontier import Frontier, frontier
+from .ratio_tests import Allowed, allowed_ratio, coefficient_interval, threshold_interval
 from .ratios import Ratios, ratios
 from .symmetry import Symmetry, is_symmetric
 from .verdict import CLAIMS, Claim, Level, Status, Verdict, Witness

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ..base import BaseFunction
 from .enclosure import Table, enclose
-from .form import Form, Mixture, Separation
+from .forms import Form, Mixture, Separation
 
 Tables = Mapping[BaseFunction, Table]
 _SMALL = 1e-15  # relative; rounding of the products and sums below

@@ -11,14 +11,13 @@ from ..base import BaseFunction
 from ..constructions import Negative, ViewsDivergence
 from ..errors import check_integer
 from ..loss import Loss
-from .coefficients import coefficients
+from .counterexamples import find_rise_of
 from .device import on_cpu
 from .enclosure import CELLS, Table
-from .form import Form, take_apart
-from .generic import find_rise_of
-from .globally import certify_global
+from .forms import Form, take_apart
+from .global_claim import certify_global
 from .monotone import ASSUMPTIONS, certify_monotone, certify_transfers
-from .parts import monotone_tests, normalised
+from .ratio_tests import coefficients, monotone_tests, normalised
 from .verdict import Claim, Verdict, Witness
 from .weights import Rows, dominant, instance_rows, read_noise
 

@@ -19,9 +19,9 @@ from ..constructions.pairs import default_mu
 from ..errors import check_integer, check_number
 from ..loss import WeightedSum
 from .certify import certify
-from .coefficients import allowed_ratio, coefficient_interval, threshold_interval
 from .device import on_cpu
 from .frontier import Frontier, frontier, separated_rate
+from .ratio_tests import allowed_ratio, coefficient_interval, threshold_interval
 from .ratios import ratios
 from .verdict import Verdict
 from .weights import Rows, read_noise

@@ -25,8 +25,8 @@ from ..loss import Loss
 from .certify import certify, check_claim, check_loss
 from .device import on_cpu
 from .enclosure import CELLS
-from .form import Form, take_apart
-from .parts import mixture_ratios
+from .forms import Form, take_apart
+from .ratio_tests import mixture_ratios
 from .verdict import Claim
 
 _FINE = 1e-8  # relative width at which bisection stops

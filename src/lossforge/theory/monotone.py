@@ -8,14 +8,13 @@ import torch
 from torch import Tensor
 
 from .bounds import Tables
-from .form import Form
-from .parts import NO_ENCLOSURE, RatioTest, monotone_tests
-from .prover import HOW, Prover
-from .slots import FLOOR, fill_slots, pair_predictions
+from .counterexamples import find_rise
+from .forms import Form
+from .predictions import FLOOR, fill_slots, pair_predictions, worst_pair, worst_transfer
+from .proofs import HOW, Prover
+from .ratio_tests import NO_ENCLOSURE, RatioTest, monotone_tests
 from .verdict import Level, Verdict, Witness
 from .weights import Rows
-from .witness import find_rise
-from .worst import worst_pair, worst_transfer
 
 ASSUMPTIONS = (
     "the expected loss at one instance, over all predictions; nothing on networks or samples",

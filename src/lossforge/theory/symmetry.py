@@ -7,8 +7,8 @@ import torch
 from ..errors import check_integer
 from ..loss import Loss, Scores
 from .device import on_cpu
-from .form import Form, take_apart
-from .parts import mixture_ratios
+from .forms import Form, take_apart
+from .ratio_tests import mixture_ratios
 
 _SCALES = (0.3, 1.0, 3.0, 8.0)
 _DRAWS = 32
