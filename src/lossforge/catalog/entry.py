@@ -146,7 +146,9 @@ def _documented(entry: Entry) -> str:
 
 
 class Named:
-    """Prints as its class and the arguments it was made with; one that is None is left out.
+    """Has the arguments it was made with as attributes, and prints as its class with them.
+
+    One that is None is left out of the text.
 
     Attributes:
         settings: The keyword parameters of the constructor, as given or by default.
@@ -175,6 +177,10 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
             name: _kept(keywords.get(name, default)) for name, default in defaults.items()
         }
         init(self, *args, **keywords)
+        for name, value in self.settings.items():
+            # a construction may have a parameter of the same name
+            if not hasattr(self, name):
+                setattr(self, name, value)
 
     return remember
 

@@ -5,6 +5,7 @@ from .correction import BackwardCorrection, ForwardCorrection
 from .negative import Emphasised, Negative, complementary_labels
 from .normalised import Normalised, NormalisedNegative
 from .pairs import BinaryReduction
+from .parts import Declared, Part
 from .target import TargetLoss, TargetSeparation
 from .views import ViewsDivergence
 from .wrappers import EpsSoftmax, LogitClip, Sharpened, Wrapper
@@ -13,6 +14,7 @@ __all__ = [
     "BackwardCorrection",
     "BinaryReduction",
     "ClassMean",
+    "Declared",
     "Emphasised",
     "EpsSoftmax",
     "ForwardCorrection",
@@ -20,6 +22,7 @@ __all__ = [
     "Negative",
     "Normalised",
     "NormalisedNegative",
+    "Part",
     "PowerDistance",
     "Sharpened",
     "Sparsity",

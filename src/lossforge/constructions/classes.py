@@ -6,10 +6,11 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from ..base import BaseFunction
+from ..base import BaseFunction, MirroredPower, Power
 from ..base.function import format_arguments, integrate
 from ..errors import check_number
 from ..loss import Policy, ProbabilityLoss, Scores
+from .parts import Part
 from .target import check_base
 
 
@@ -69,6 +70,16 @@ class PowerDistance(ProbabilityLoss):
 
     def _scaled(self, scores: Scores, sums: Tensor) -> Tensor:
         return self.scale * (sums * scores.class_share() if self.average else sums)
+
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        """Densities r (a - x)^(r-1) of the target and r x^(r-1) of the others; none if a = 1."""
+        if self.a == 1 or self.r < 1:
+            return ()
+        factor = self.scale * self.r / (num_classes if self.average else 1)
+        return (
+            Part("target", factor, MirroredPower(self.a, self.r)),
+            Part("others", factor, Power(self.r)),
+        )
 
     def __str__(self) -> str:
         settings = {"a": self.a, "r": self.r, "scale": self.scale, "centred": self.centred}

@@ -9,6 +9,7 @@ from ..base import BaseFunction
 from ..base.function import format_arguments, integrate
 from ..errors import check_number
 from ..loss import Policy, ProbabilityLoss, Scores
+from .parts import Part
 from .target import check_base
 
 
@@ -48,6 +49,9 @@ class Normalised(ProbabilityLoss):
         # All terms are 0 only where a single class is left, and its share is then 0.
         return terms, torch.where(total == 0, 1.0, total)
 
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        return (Part("share", self.scale, self.base),)
+
     def __str__(self) -> str:
         return f"normalised({self.base}, {format_arguments({'scale': self.scale})})"
 
@@ -79,6 +83,9 @@ class NormalisedNegative(ProbabilityLoss):
 
     def _terms(self, scores: Scores) -> Tensor:
         return integrate(self.base, scores.log_probs, upward=True)
+
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        return (Part("remainder", 1.0, self.base),)
 
     def __str__(self) -> str:
         return f"normalised_negative({self.base})"

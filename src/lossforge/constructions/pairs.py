@@ -12,6 +12,7 @@ from ..base.point import Margin
 from ..errors import check_integer, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks
+from .parts import Part
 from .target import check_base
 
 BALANCE = 0.1
@@ -84,9 +85,9 @@ class BinaryReduction(ProbabilityLoss):
             total = torch.where(absent, self._from_nothing(others), total)
         return total * (share if self.rivals is None else share.clamp(min=1 / self.rivals))
 
-    def factor(self, num_classes: int) -> float:
-        """Its value in units of the plain mean."""
-        return 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals)
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        factor = 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals)
+        return (Part("pairs", factor, self.base),)
 
     def _from_nothing(self, others: Tensor) -> Tensor:
         """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""

@@ -11,6 +11,7 @@ from ..base.function import format_arguments, integrate
 from ..errors import check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks
+from .parts import Part
 
 
 class TargetSeparation(ProbabilityLoss):
@@ -90,6 +91,10 @@ class TargetSeparation(ProbabilityLoss):
         """The coefficient a of the other classes' terms."""
         return max((self.tau or 0.0) / (num_classes - 1), self.a or 0.0)
 
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        own = Part("target", 1.0, self.base)
+        return own, Part("others", self.coefficient(num_classes), self.nontarget)
+
     def __str__(self) -> str:
         given = {"tau": self.tau, "a": self.a}
         strength = {name: value for name, value in given.items() if value is not None}
@@ -97,10 +102,10 @@ class TargetSeparation(ProbabilityLoss):
         return f"TS({self.base}, {format_arguments(strength)}{second})"
 
 
-class TargetLoss(TargetSeparation):
+class TargetLoss(ProbabilityLoss):
     """A base function of the target's probability alone: scale * h(u_t) + offset.
 
-    Target separation with a = 0. The scale and the constant make the value the published one.
+    The scale and the constant make the value the published one.
 
     Args:
         base: The base function h.
@@ -116,9 +121,11 @@ class TargetLoss(TargetSeparation):
         offset: float = 0.0,
         **policy: Unpack[Policy],
     ) -> None:
-        super().__init__(base, a=0.0, **policy)
+        super().__init__(**policy)
+        check_base("base", base)
         check_number("scale", scale, "positive", lambda v: v > 0)
         check_number("offset", offset)
+        self.base = base
         self.scale = scale
         self.offset = offset
 
@@ -130,7 +137,12 @@ class TargetLoss(TargetSeparation):
         return self.scale * integrate(self.base, log_p, upward=False) + self.offset
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
-        return self.scale * super().expected(scores, weights) + self.offset * weights.sum(-1)
+        terms = integrate(self.base, scores.log_probs, upward=False)
+        total = scores.weighed(weights, terms).sum(-1)
+        return self.scale * total + self.offset * weights.sum(-1)
+
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        return (Part("target", self.scale, self.base),)
 
     def __str__(self) -> str:
         affine = {"scale": self.scale, "offset": self.offset}

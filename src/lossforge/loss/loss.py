@@ -1,12 +1,13 @@
 """The loss contract, the algebra of losses, and reduction in exactly one place."""
 
 import copy
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from numbers import Real
-from typing import Never, Self, Unpack
+from typing import Any, ClassVar, Never, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from . import policy as rules
 from .policy import Policy, Reduction
 from .scores import Scores
 
+_LIBRARY = __name__.partition(".")[0]
 _DENSE_BLOCK = 1 << 22  # elements a block of classes may take in a dense expected loss
 
 
@@ -25,7 +27,8 @@ class Loss(nn.Module, ABC):
 
     A loss of the class probabilities, which nearly all are, derives from `ProbabilityLoss` and
     implements `from_scores`; one that needs the logits themselves implements `per_sample`. Losses
-    combine: ``0.9 * a + 0.1 * b`` is a loss, evaluated with one softmax.
+    combine: ``0.9 * a + 0.1 * b`` is a loss, evaluated with one softmax. The policy below may be
+    set at any time; parameters of the mathematics are fixed when a loss is made.
 
     Args:
         weight: (C,) rescaling weight of each class.
@@ -35,6 +38,20 @@ class Loss(nn.Module, ABC):
     """
 
     weight: Tensor | None
+    _fixed: ClassVar[frozenset[str]] = frozenset()  # what may be set only once
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # a class from elsewhere answers for its own attributes
+        if "__init__" in vars(cls) and cls.__module__.startswith(f"{_LIBRARY}."):
+            taken = inspect.signature(cls.__init__).parameters
+            cls._fixed |= taken.keys() - Policy.__annotations__.keys()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._fixed and hasattr(self, name):
+            kind = type(self).__name__
+            raise AttributeError(f"{name} is fixed when a loss is made; make another {kind}")
+        super().__setattr__(name, value)
 
     def __init__(
         self,
@@ -254,6 +271,8 @@ class WeightedSum(ProbabilityLoss):
     Args:
         terms: Pairs of a coefficient and a loss. Sums among them are flattened.
     """
+
+    _fixed = frozenset({"coefficients", "members"})
 
     def __init__(self, terms: Iterable[tuple[float, Loss]], **policy: Unpack[Policy]) -> None:
         super().__init__(**policy)

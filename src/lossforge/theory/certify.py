@@ -125,14 +125,15 @@ def certify(
         'PROVED'
     """
     check_claim(claim)
-    check_loss(loss)
     check_integer("cells", cells, 8)
     rows = read_noise(noise, num_classes)
     if rows.kind == "instances":
         return certify_instances(
             loss, rows.weights, rows.targets, claim=claim, cells=cells, tables=tables
         )
-    return _certify(loss, rows, claim, cells, dict(tables or {}), refute)
+    check_loss(loss, rows.num_classes)
+    form = take_apart(loss, rows.num_classes)
+    return decide(loss, form, rows, claim, cells, dict(tables or {}), refute)
 
 
 @on_cpu
@@ -156,12 +157,12 @@ def certify_instances(
         tables: See `certify`.
     """
     check_claim(claim)
-    check_loss(loss)
     check_integer("cells", cells, 8)
     if hasattr(noise, "rows") and hasattr(noise, "true"):
         rows = instance_rows(noise.rows, noise.true if true is None else true)
     else:
         rows = instance_rows(noise, true)
+    check_loss(loss, rows.num_classes)
     clear = dominant(rows)
     proved = torch.zeros_like(clear)
     form = take_apart(loss, rows.num_classes)
@@ -175,7 +176,7 @@ def certify_instances(
         else:
             for place in range(len(kept)):
                 row = inner.pick(torch.tensor([place]))
-                status = _certify(loss, row, claim, cells, known, False).status
+                status = decide(loss, form, row, claim, cells, known, False).status
                 proved[kept[place]] = status == "PROVED"
     return InstanceVerdict(proved, ~clear, claim)
 
@@ -190,7 +191,7 @@ def check_claim(claim: str) -> None:
         raise ValueError(f"claim must be one of {', '.join(get_args(Claim))}, got {claim!r}")
 
 
-def check_loss(loss: object) -> None:
+def check_loss(loss: object, num_classes: int) -> None:
     """Raise unless it is a loss without a policy that changes the weights of labels."""
     if not isinstance(loss, Loss):
         raise TypeError(f"loss must be a Loss, got {loss!r}; lossforge.parse reads a text")
@@ -199,30 +200,33 @@ def check_loss(loss: object) -> None:
             "loss must have no class weights and no label smoothing: these change the noise that "
             f"the loss sees; put them into the noise, and certify the loss without; got {loss!r}"
         )
+    if 0 <= loss.ignore_index < num_classes:
+        raise ValueError(
+            "loss must not ignore the labels of a class, which changes the noise that it sees; "
+            f"ignore_index must not be in 0..{num_classes - 1}, got {loss.ignore_index}"
+        )
 
 
-def _certify(
+def decide(
     loss: Loss,
+    form: Form,
     rows: Rows,
     claim: Claim,
     cells: int,
     tables: dict[BaseFunction, Table],
     refute: bool,
 ) -> Verdict:
-    form = take_apart(loss, rows.num_classes)
+    """The verdict on a loss whose form is known, or is known to be unknown; see `certify`."""
     if claim == "global" and not _bounded(form):
         return _unbounded(form, rows)
     found = None
     if not form.unknown and (form.understood or bool(normalised(rows).passed.all())):
         found = _DECIDE[claim](form, rows, cells, tables, refute)
+        found = found.having(assumptions=(*found.assumptions, *form.assumptions))
         if form.understood or found.status == "PROVED":
             return found
-    named = ", ".join(str(part) for part in (*form.unknown, *form.normalised))
-    if (
-        refute
-        and claim == "monotone"
-        and not any(isinstance(part, _OTHER) for part in form.unknown)
-    ):
+    others = any(isinstance(part, _OTHER) for part in form.unknown)
+    if refute and claim == "monotone" and not others:
         for row in _sample(rows):
             witness = find_rise_of(loss, rows.pick(row))
             if witness is not None:
@@ -236,7 +240,8 @@ def _certify(
                     witness=witness,
                     assumptions=ASSUMPTIONS,
                 )
-    reason = f"nothing is proved for {named} under this noise, and no counterexample was found."
+    named = "; ".join((*form.doubts, *map(str, form.normalised)))
+    reason = f"no counterexample was found, and nothing is proved under this noise for {named}."
     return found or Verdict("UNCERTIFIED", claim, "none", reason)
 
 

@@ -9,21 +9,17 @@ coefficient a. One base function and one coefficient give B = a A and
 :math:`\Theta_j = c_j A` with :math:`c_j = (1 + a) w_j - a S`. Binary reductions sum to one density.
 """
 
+import math
+from collections import defaultdict
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..base import BaseFunction, Focal, MirroredPower, Power
-from ..constructions import (
-    BinaryReduction,
-    Normalised,
-    NormalisedNegative,
-    PowerDistance,
-    TargetLoss,
-    TargetSeparation,
-)
+from ..base import BaseFunction, Series
+from ..constructions import Declared, Part
 from ..loss import Loss, WeightedSum
+from .trust import DRAWS, declarer, deviation, doubt, is_foreign
 
 
 @dataclass(frozen=True)
@@ -77,14 +73,18 @@ class Form:
         separation: The target separations, if any.
         reduction: The density of the binary reductions, if any.
         normalised: Parts that are symmetric and fall with the target's logit by construction.
-        unknown: Parts of which nothing is known.
+        unknown: Losses of which nothing is known.
+        doubts: Why nothing is known of them, in words.
+        assumptions: What the form rests on besides the library's own code.
     """
 
     num_classes: int
     separation: Separation | None
     reduction: Mixture | None
-    normalised: tuple[Loss, ...]
+    normalised: tuple[Part, ...]
     unknown: tuple[Loss, ...]
+    doubts: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     @property
     def understood(self) -> bool:
@@ -93,81 +93,100 @@ class Form:
 
 
 def take_apart(loss: Loss, num_classes: int) -> Form:
-    """The form of a loss for K classes; parts with coefficient 0 do not count."""
-    own: list[tuple[float, BaseFunction]] = []
-    others: list[tuple[float, BaseFunction]] = []
-    strengths: set[float | None] = set()
-    pairs: list[tuple[float, BaseFunction]] = []
-    normalised: list[Loss] = []
+    """The form that a loss declares for K classes, if it computes what it declares.
+
+    Parts with coefficient 0 do not count. A loss that declares nothing, or a class that overrides
+    what it inherits, is unknown; so is the whole sum if its values are not those of its parts.
+    """
+    known: list[tuple[float, Part]] = []
     unknown: list[Loss] = []
+    doubts: list[str] = []
+    strengths: set[float | None] = set()
+    trusted: set[str] = set()
     for scale, member in _terms(loss):
-        separated = None if scale < 0 else _separated(member, num_classes)
         if scale == 0:
             continue
-        if separated is not None:
-            factor, base, nontarget, a = separated
-            own.append((scale * factor, base))
-            strengths.add(a if a == 0 or base == nontarget else None)
-            if a > 0:
-                others.append((scale * factor * a, nontarget))
-        elif scale > 0 and isinstance(member, BinaryReduction) and _is_reduction(member):
-            pairs.append((scale * member.factor(num_classes), member.base))
-        elif scale > 0 and _is_normalised(member):
-            normalised.append(member)
-        else:
+        parts, reason = _declared(member, num_classes)
+        if scale < 0:
+            reason = "its coefficient is negative"
+        if reason is not None:
             unknown.append(member)
-    if not (own or pairs or normalised or unknown):
+            doubts.append(f"{member}: {reason}")
+            continue
+        known += [(scale, part) for part in parts]
+        strengths |= _strengths(parts)
+        trusted |= _assumptions(member, parts)
+    if not (known or unknown):
         raise ValueError(f"loss must have a part whose coefficient is not 0, got {loss}")
-    common = strengths.pop() if len(strengths) == 1 else None
-    separation = Separation(Mixture(tuple(own)), Mixture(tuple(others)), common) if own else None
-    reduction = Mixture(tuple(pairs)) if pairs else None
-    return Form(num_classes, separation, reduction, tuple(normalised), tuple(unknown))
-
-
-def _separated(
-    loss: Loss, num_classes: int
-) -> tuple[float, BaseFunction, BaseFunction, float] | None:
-    """Factor, base functions of the target and of the others, and a; None if it is no TS."""
-    if _is(loss, TargetLoss) or _is(loss, TargetSeparation):
-        assert isinstance(loss, TargetSeparation)
-        if _held(loss.base) or _held(loss.nontarget):
-            return None
-        factor = loss.scale if isinstance(loss, TargetLoss) else 1.0
-        return factor, loss.base, loss.nontarget, loss.coefficient(num_classes)
-    if isinstance(loss, PowerDistance) and _is(loss, PowerDistance) and loss.a > 1 and loss.r >= 1:
-        # |a - u_t|^r + sum of the others' u^r: densities r (a - x)^(r-1) and r x^(r-1)
-        factor = loss.scale * loss.r / (num_classes if loss.average else 1)
-        return factor, MirroredPower(loss.a, loss.r), Power(loss.r), 1.0
-    return None
+    if not unknown:
+        wrong = deviation(loss, tuple(known), num_classes)
+        if wrong is not None:
+            known, unknown, doubts = [], [loss], [f"{loss}: {wrong}"]
+    own, others, pairs = (_mixture(known, role) for role in ("target", "others", "pairs"))
+    common = next(iter(strengths)) if len(strengths) == 1 else None
+    return Form(
+        num_classes,
+        Separation(own, others, common) if own.parts else None,
+        pairs if pairs.parts else None,
+        tuple(part for _, part in known if part.role in ("share", "remainder")),
+        tuple(unknown),
+        tuple(doubts),
+        tuple(sorted(trusted)),
+    )
 
 
 def _terms(loss: Loss) -> tuple[tuple[float, Loss], ...]:
-    if isinstance(loss, WeightedSum) and _is(loss, WeightedSum):
+    if isinstance(loss, WeightedSum) and doubt(loss) is None:
         return loss.terms
     return ((1.0, loss),)
 
 
-def _is_reduction(loss: BinaryReduction) -> bool:
-    return _is(loss, BinaryReduction) and not _held(loss.base)
+def _declared(member: Loss, num_classes: int) -> tuple[tuple[Part, ...], str | None]:
+    """The parts of a member whose factors are not 0, or why they are of no use."""
+    reason = doubt(member)
+    if reason is not None:
+        return (), reason
+    declared = member.parts(num_classes) if isinstance(member, Declared) else ()
+    parts = tuple(part for part in declared if part.factor != 0)
+    roles = {part.role for part in parts}
+    if not parts:
+        reason = "it declares no parts"
+    elif not all(0 < part.factor < math.inf for part in parts):
+        reason = "a factor of its parts is not positive and finite"
+    elif "others" in roles and "target" not in roles:
+        reason = "it has terms of the others and none of the target"
+    return parts, reason
 
 
-def _is(loss: Loss, kind: type[Loss]) -> bool:
-    """Whether it is of a construction and computes its values as that does."""
-    methods = ("per_sample", "from_scores", "from_log_p", "expected")
-    own = [getattr(type(loss), name, None) for name in methods]
-    return isinstance(loss, kind) and own == [getattr(kind, name, None) for name in methods]
+def _strengths(parts: tuple[Part, ...]) -> set[float | None]:
+    """What the others' terms of each base function are in units of its target's term.
+
+    A single number a if B = a A; None where a base function has no target's term.
+    """
+    own: defaultdict[BaseFunction, float] = defaultdict(float)
+    others: defaultdict[BaseFunction, float] = defaultdict(float)
+    for part in parts:
+        if part.role in ("target", "others"):
+            (own if part.role == "target" else others)[part.base] += part.factor
+    found: set[float | None] = {others[base] / own[base] for base in own}
+    return found if others.keys() <= own.keys() else {*found, None}
 
 
-def _held(base: BaseFunction) -> bool:
-    """Whether its gradient is not the derivative of its value."""
-    inner = getattr(base, "base", None)
-    if isinstance(inner, BaseFunction):
-        return _held(inner)
-    return isinstance(base, Focal) and base.stop_gradient
+def _mixture(known: list[tuple[float, Part]], role: str) -> Mixture:
+    chosen = ((scale * part.factor, part.base) for scale, part in known if part.role == role)
+    return Mixture(tuple(chosen))
 
 
-def _is_normalised(loss: Loss) -> bool:
-    if _is(loss, Normalised) or _is(loss, NormalisedNegative):
-        assert isinstance(loss, Normalised | NormalisedNegative)
-        return not _held(loss.base)
-    return False
+def _assumptions(member: Loss, parts: tuple[Part, ...]) -> set[str]:
+    """What is taken on trust about a member and its base functions."""
+    found = set()
+    if is_foreign(declarer(member)):
+        name = type(member).__name__
+        found.add(f"{name} is the sum of the parts it declares, as it was at {DRAWS} predictions")
+    for base in {part.base for part in parts}:
+        if isinstance(base, Series):
+            found.add("the function is the fitted series, not the one that it was fitted to")
+        if is_foreign(type(base)):
+            name = type(base).__name__
+            found.add(f"the turning points or Lipschitz constant that {name} gives are right")
+    return found

@@ -22,12 +22,13 @@ from torch import Tensor
 
 from ..errors import check_integer
 from ..loss import Loss
-from .certify import certify, check_claim, check_loss
+from .certify import check_claim, check_loss, decide
 from .device import on_cpu
 from .enclosure import CELLS
 from .forms import Form, take_apart
 from .ratio_tests import mixture_ratios
 from .verdict import Claim
+from .weights import read_noise
 
 _FINE = 1e-8  # relative width at which bisection stops
 _ABOVE = 1e-7  # how far above a closed form it is tried whether more can be proved
@@ -88,20 +89,21 @@ def frontier(
     """
     check_integer("num_classes", num_classes, 2)
     check_claim(claim)
-    check_loss(loss)
+    check_loss(loss, num_classes)
+    form = take_apart(loss, num_classes)
     name, ray = _direction(direction, num_classes)
     true = torch.eye(num_classes, dtype=torch.float64)[: len(ray)]
     peak = float(ray.max())
     limit = 1 / (1 + peak)
 
     def proved(rate: float) -> bool:
-        noise = (1 - rate) * true + rate * ray
-        return certify(loss, noise, claim=claim, cells=cells, refute=False).status == "PROVED"
+        rows = read_noise((1 - rate) * true + rate * ray)
+        return decide(loss, form, rows, claim, cells, {}, False).status == "PROVED"
 
     def answer(rate: float, closed: bool) -> Frontier:
         return Frontier(rate, limit, claim, name, peak, closed)
 
-    start = _ratio_rate(take_apart(loss, num_classes), peak, claim, cells)
+    start = _ratio_rate(form, peak, claim, cells)
     if start and proved(start * (1 - _ABOVE)):
         if start >= limit * (1 - _FINE) or not proved(start * (1 + _ABOVE)):
             return answer(min(start, limit), True)

@@ -1,0 +1,48 @@
+"""The mathematical form of a loss, as plain data that theory can reason about."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from ..base import BaseFunction
+
+Role = Literal["target", "others", "pairs", "share", "remainder"]
+
+
+@dataclass(frozen=True)
+class Part:
+    r"""One term of a loss of the class probabilities u at label t.
+
+    ============  ==================================================================
+    role          term, times the factor
+    ============  ==================================================================
+    "target"      :math:`h(u_t)`
+    "others"      :math:`\sum_{i \ne t} H(u_i)`, or of -h where h(0) is infinite
+    "pairs"       the mean over :math:`i \ne t` of :math:`h(u_t / (u_t + u_i))`
+    "share"       :math:`h(u_t) / \sum_k h(u_k)`
+    "remainder"   :math:`-H(u_t) / \sum_k H(u_k)`
+    ============  ==================================================================
+
+    Args:
+        role: What the base function is applied to.
+        factor: Finite; theory decides nothing where it is negative.
+        base: The base function h, with H its integral from 0.
+    """
+
+    role: Role
+    factor: float
+    base: BaseFunction
+
+    def __str__(self) -> str:
+        return f"{self.factor:g} times the {self.role} of {self.base}"
+
+
+@runtime_checkable
+class Declared(Protocol):
+    """A loss that declares its form: what `lossforge.theory` decides it by.
+
+    A class of your own may have this method too. Before anything is proved, theory compares the
+    loss as it is called with the parts that it declares.
+    """
+
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        """The terms that sum to the value, up to a constant, for K classes."""
