@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-all test-integrations lint demo package bench-speed bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
+.PHONY: help test test-all test-integrations soak lint demo package bench-speed bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -24,6 +24,9 @@ test-all: lint ## everything: all tests, each framework in its environment, the 
 
 test-integrations: $(VENV)/.dev ## the adapters against each framework, in environments of their own (ARGS="hf")
 	$(BIN)/python tests/integrations/environments.py $(ARGS)
+
+soak: $(VENV)/.dev ## the whole round of random attacks, of which test-all runs a fiftieth (ARGS="losses --seeds 0:1000")
+	$(BIN)/python tests/soak $(ARGS)
 
 lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff check $(CODE)

@@ -12,7 +12,7 @@ from project import ROOT, copy_project, make, run
 
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 BENCHMARKS = {f"bench-{name}" for name in ("speed", "training", "loading", "certify", "audit")}
-HERE = {"help", "demo", "docs-catalog", "docs-results", "results", *BENCHMARKS}
+HERE = {"help", "soak", "demo", "docs-catalog", "docs-results", "results", *BENCHMARKS}
 ELSEWHERE = {"docs"}  # tests/docs/test_docs_site.py
 # `make test-all` is made of them, or they are no more than a command
 NOT_RUN = {"test", "test-all", "test-integrations", "lint", "package", "clean"}
@@ -48,6 +48,12 @@ def test_help_lists_the_targets(project):
     done = make(project, "help")
     assert done.returncode == 0, done.stderr
     assert set(re.findall(r"^  make (\S+)", done.stdout, re.MULTILINE)) == TARGETS
+
+
+def test_soak_counts_problems_and_faults(project):
+    done = make(project, "soak", "losses --seeds 0:6:2 --workers 1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "losses: 3 problems, 0 faults" in done.stdout
 
 
 def test_speed_compares_every_loss_with_its_naive_twin(project):
