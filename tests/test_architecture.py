@@ -24,7 +24,7 @@ def layers(page: str) -> dict[str, set[str]]:
     for package, may in found.items():
         may |= {*found, "__version__"} if "anything" in may else {"__version__"}
         may -= {package, "anything"}
-    return found | {"__main__": {"cli"}}
+    return found | {"__main__": {"cli", "interrupts"}}
 
 
 MAY_IMPORT = layers((Path(__file__).parents[1] / "CONTRIBUTING.md").read_text())

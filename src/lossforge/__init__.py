@@ -14,6 +14,7 @@ _PACKAGES = (
     *("audit", "base", "benchmark", "catalog", "constructions", "data", "errors", "integrations"),
     *("loss", "models", "noise", "report", "theory", "training", "tuning"),
 )
+_INTERNAL = ("files", "interrupts")
 # every class of the catalogue is a name as well
 _NAMES = {
     "BackwardCorrection": "constructions",
@@ -68,7 +69,7 @@ else:
     import importlib
 
     def __getattr__(name):
-        if name in _PACKAGES:
+        if name in _PACKAGES or name in _INTERNAL:
             return importlib.import_module(f".{name}", __name__)
         if name == "__all__":
             return [*sorted(_losses()), *sorted({*_NAMES, *_PACKAGES})]

@@ -2,16 +2,19 @@
 
 import sys
 
+from . import interrupts
+
 
 def main() -> None:
     """Run the command line."""
+    interrupts.install()
     try:
-        from .cli.main import app
+        from .cli.main import run
     except ModuleNotFoundError as error:
         if error.name != "typer":
             raise
         sys.exit('the lossforge command needs typer: pip install "lossforge[bench]"')
-    app(prog_name="lossforge")
+    run()
 
 
 if __name__ == "__main__":

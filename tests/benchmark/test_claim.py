@@ -105,6 +105,75 @@ def test_a_claim_from_elsewhere_is_taken_over_when_it_is_stale(path, owner):
     assert can_claim(path)
 
 
+@pytest.mark.parametrize("owner", ["elsewhere pid:[4026531836] 1", ""])
+def test_a_claim_dated_in_the_future_lapses_like_an_old_one(path, owner):
+    """Its owner, if it lived, would have renewed it by the clock of the file system."""
+    claim = lay(path, owner, age=-50)
+    assert not can_claim(path)
+    os.utime(claim, (time.time() + 10**6,) * 2)
+    assert not is_alive(path)
+    assert can_claim(path)
+
+
+ABSURD = {
+    "binary": b"\xff\xfe\x00\x80" * 100,
+    "zeros": bytes(1000),
+    "a huge process": here(10**30).encode(),
+    "more digits than int takes": here(1).encode() + b"0" * 10_000,
+    "no process": here(0).encode(),
+    "a negative process": here(-1).encode(),
+    "another script's digits": "elsewhere \u0663".encode(),
+    "a place with spaces": b"  a  b \n c 17\n",
+    "a megabyte": b"x " * 500_000,
+}
+
+
+@pytest.mark.parametrize("content", ABSURD.values(), ids=ABSURD)
+def test_a_claim_with_absurd_contents_lapses(path, content):
+    claim = path.with_name("claim.1")
+    claim.write_bytes(content)
+    is_alive(path)
+    can_claim(path)
+    claim.write_bytes(content)
+    os.utime(claim, (time.time() - 70,) * 2)
+    assert not is_alive(path)
+    assert can_claim(path)
+
+
+def make_folder(claim):
+    claim.mkdir()
+
+
+def make_fifo(claim):
+    os.mkfifo(claim)
+
+
+def make_loop(claim):
+    claim.symlink_to(claim.name)
+
+
+def make_dangling(claim):
+    claim.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("make", [make_folder, make_fifo, make_loop, make_dangling])
+def test_a_claim_that_is_no_file_lapses(path, make):
+    claim = path.with_name("claim.1")
+    make(claim)
+    assert is_alive(path)
+    assert not can_claim(path)
+    os.utime(claim, (time.time() - 70,) * 2, follow_symlinks=False)
+    assert not is_alive(path)
+    assert can_claim(path)
+
+
+@pytest.mark.parametrize("suffix", ["0", "007", "\u0663", "1.part", "-1", "", "x"])
+def test_a_name_that_is_no_number_claims_nothing(path, suffix):
+    path.with_name(f"claim.{suffix}").write_text("elsewhere 1")
+    assert not is_alive(path)
+    assert can_claim(path)
+
+
 def test_the_heart_keeps_a_claim_alive(path):
     with claimed(path, heartbeat=0.05, stale=1.0) as ours:
         assert ours

@@ -80,6 +80,79 @@ def test_a_worker_that_is_told_to_stop_leaves_quietly_and_can_be_followed(tmp_pa
         assert not list(folder.glob(".*"))
 
 
+UNSAFE = {
+    # the handler runs inside the start of the thread that renews the claim
+    "the start of a thread": """
+import threading
+start = threading.Thread.start
+def start_and_stop(thread):
+    start(thread)
+    send()
+threading.Thread.start = start_and_stop
+""",
+    # what an import makes of an exception
+    "a lazy import": """
+from lossforge.benchmark import run
+load = run.prepare_data
+def import_and_load(*args, **options):
+    try:
+        send()
+    except BaseException as error:
+        raise ImportError("partially initialized module") from error
+    return load(*args, **options)
+run.prepare_data = import_and_load
+""",
+    "a destructor": """
+from lossforge.benchmark import run
+load = run.prepare_data
+class Last:
+    def __del__(self):
+        send()
+def drop_and_load(*args, **options):
+    Last()
+    return load(*args, **options)
+run.prepare_data = drop_and_load
+""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", UNSAFE)
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_at_an_unsafe_place_is_neither_lost_nor_a_failure(
+    place, signum, undisturbed, tmp_path
+):
+    run = tiny_runs()[0]
+    enter(tmp_path, [run])
+    script = (
+        "import os, sys\nfrom lossforge.benchmark.worker import main\n"
+        f"def send():\n    os.kill(os.getpid(), {int(signum)})\n{UNSAFE[place]}\nmain()"
+    )
+    words = [sys.executable, "-c", script, str(tmp_path), run.id]
+    stopped = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (143, "", "")
+    assert {path.name for path in (tmp_path / run.id).iterdir()} <= {"spec.json"}
+
+
+def test_waiting_for_other_workers_is_said_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "POLL", 0.01)
+    run, told = tiny_runs()[0], []
+    folder = RunFolder(tmp_path, run)
+    folder.open()
+    claim = folder.path / "claim.1"
+    claim.write_text("elsewhere pid:[1] 17")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    seen = []
+
+    def finish(statuses):
+        seen.append(statuses)
+        if len(seen) == 10:
+            folder.finish({"id": run.id}, {})
+
+    run_all("local", tmp_path, [run], on_progress=finish, on_wait=told.append)
+    assert told == [[run.id]]
+
+
 @pytest.mark.slow
 def test_failures_are_told_after_all_others_are_done(undisturbed, tmp_path):
     good = tiny_runs()[0]

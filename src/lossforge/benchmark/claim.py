@@ -7,7 +7,9 @@ claim stays until the run is finished; reusing a number would let two workers cl
 
 import errno
 import os
+import re
 import socket
+import stat
 import threading
 import time
 import uuid
@@ -19,6 +21,8 @@ from ..files import file_system_time
 
 HEARTBEAT = 5.0
 STALE = 60.0  # seconds without a heartbeat after which a claim is stale, on whatever machine
+NUMBER = re.compile("[1-9][0-9]*")
+MAX_BYTES = 1000  # of a claim's content
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
@@ -59,12 +63,13 @@ def keep_alive(renew: Callable[[], object], seconds: float) -> Iterator[None]:
                 renew()
 
     thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
     try:
+        thread.start()
         yield
     finally:
         finished.set()
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
 
 
 def is_alive(path: Path, *, stale: float = STALE) -> bool:
@@ -118,19 +123,35 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _highest(path: Path) -> int:
     suffixes = [claim.suffix[1:] for claim in path.parent.glob(f"{path.name}.*")]
-    return max((int(suffix) for suffix in suffixes if suffix.isdecimal()), default=0)
+    return max((int(suffix) for suffix in suffixes if NUMBER.fullmatch(suffix)), default=0)
 
 
 def _is_stale(claim: Path, stale: float, now: float) -> bool:
+    """Check whether a claim is out of date, or its process has ended.
+
+    A live owner renews its claim by the clock of the file system: one that is dated in the future
+    is as stale as an old one.
+    """
     try:
-        age = now - claim.stat().st_mtime
-        *where, pid = claim.read_text().split() or [""]
+        found = claim.lstat()
+        owner = _read_owner(claim) if stat.S_ISREG(found.st_mode) else None
     except FileNotFoundError:
         return False  # just released; the next attempt finds it free
-    here = where == place().split() and pid.isdecimal()
-    if age > stale or (here and not process_exists(int(pid))):
-        return claim.exists()  # or its owner released it before it ended
+    has_ended = owner is not None and owner[0] == place() and not process_exists(owner[1])
+    if abs(now - found.st_mtime) > stale or has_ended:
+        return os.path.lexists(claim)  # or its owner released it before it ended
     return False
+
+
+def _read_owner(claim: Path) -> tuple[str, int] | None:
+    """Read the place and the process of a claim's owner; None if the content is something else."""
+    try:
+        with claim.open("rb") as stream:
+            content = stream.read(MAX_BYTES)
+    except PermissionError:
+        return None
+    where, _, pid = content.decode(errors="replace").strip().rpartition(" ")
+    return (where, int(pid)) if NUMBER.fullmatch(pid) else None
 
 
 def place() -> str:
@@ -145,7 +166,7 @@ def process_exists(pid: int) -> bool:
     """Whether a process of that number exists on this machine."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True

@@ -1,6 +1,6 @@
 """Worker processes: started with a task on standard input, replaced when they die, stopped at exit.
 
-The parent holds a `Pool` of `Worker` objects. Inside a worker process, `exit_on_signals` and
+The parent holds a `Pool` of `Worker` objects. Inside a worker process, `stops_on_signals` and
 `exit_with_parent` make sure that it ends with a clean-up, and not after its parent.
 """
 
@@ -10,8 +10,11 @@ import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, TracebackType
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+
+from .. import interrupts
 
 FAILED = 3  # exit status of a worker that has reported what went wrong
 STOPPED = 128 + signal.SIGTERM  # exit status of a worker that was stopped by a signal
@@ -157,15 +160,15 @@ class Pool:
             )
 
 
-def exit_on_signals(*signals: signal.Signals) -> None:
-    """Make signals end this process with status `STOPPED`, after its `finally` blocks."""
-
-    def stop(signum: int, frame: FrameType | None) -> None:
-        signal.signal(signum, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
-        raise SystemExit(STOPPED)
-
-    for one in signals:
-        signal.signal(one, stop)
+@contextmanager
+def stops_on_signals() -> Iterator[None]:
+    """Make signals end this process with status `STOPPED`, at the next `interrupts.check`."""
+    interrupts.install()
+    try:
+        with interrupts.deferred():
+            yield
+    except KeyboardInterrupt:
+        raise SystemExit(STOPPED) from None
 
 
 def exit_with_parent(parent: int | None) -> None:

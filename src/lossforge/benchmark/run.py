@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import distributed, nn
 
-from .. import __version__
+from .. import __version__, interrupts
 from ..data import Dataset, Split, label_files, load, noisy_labels, registry, subset
 from ..data.dataset import members
 from ..data.source import PathLike
@@ -64,7 +64,7 @@ def execute(
     folder.open(None if isinstance(run, RunSpec) else run.noise)
     if folder.finished:
         return _agree("finished before", device)
-    with folder.claim() as ours:
+    with interrupts.deferred(), folder.claim() as ours:
         # another worker may have finished it since the first check
         outcome = _agree(
             "finished before" if folder.finished else "done" if ours else "busy", device

@@ -1,20 +1,20 @@
 """A worker process: does the runs of a store one after another until none is free.
 
 ``python -m lossforge.benchmark.worker STORE [ID ...]``; without ids it reads them from standard
-input, one per line. A run that fails is reported on standard output and skipped. SIGTERM and Ctrl-C
-end the worker at once; the next worker resumes its run.
+input, one per line. A run that fails is reported on standard output and skipped. SIGTERM, SIGHUP
+and Ctrl-C end the worker after the batch it is at; the next worker resumes its run.
 """
 
 import argparse
 import re
-import signal
 import sys
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
+from .. import interrupts
 from ..data.source import PathLike
-from .pool import FAILED, exit_on_signals, exit_with_parent
+from .pool import FAILED, exit_with_parent, stops_on_signals
 from .run import execute
 from .store import read_spec
 
@@ -48,6 +48,7 @@ def work(
     while open_runs and len(open_runs) != before:
         before, busy = len(open_runs), []
         for run in open_runs:
+            interrupts.check()
             try:
                 outcome = execute(
                     store,
@@ -57,6 +58,7 @@ def work(
                     on_epoch=lambda state: exit_with_parent(parent),
                 )
             except Exception as error:  # any error; other runs may still work
+                interrupts.check()  # it may come from the signal that stops this worker
                 failures[run] = report_failure(run, error)
                 continue
             if outcome == "busy":
@@ -89,14 +91,14 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="where to train")
     parser.add_argument("--parent", type=int, help="process to end with")
     args = parser.parse_args()
-    exit_on_signals(signal.SIGTERM, signal.SIGINT)
-    failures = work(
-        args.store,
-        args.runs or sys.stdin.read().split(),
-        data_dir=args.data_dir,
-        device=args.device,
-        parent=args.parent,
-    )
+    with stops_on_signals():
+        failures = work(
+            args.store,
+            args.runs or sys.stdin.read().split(),
+            data_dir=args.data_dir,
+            device=args.device,
+            parent=args.parent,
+        )
     sys.exit(FAILED if failures else 0)
 
 

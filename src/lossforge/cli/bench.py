@@ -109,6 +109,7 @@ def bench(
                 address=address,
                 parameters=library.grid.read_changes(slurm or []),
                 on_progress=show,
+                on_wait=_say_waiting,
             )
         if executor == "print":
             return
@@ -160,6 +161,15 @@ def _progress(
                 typer.echo(f"{done}, {rest}" if rest else done, err=True)
 
         yield show
+
+
+def _say_waiting(runs: Sequence[str]) -> None:
+    """Say on stderr that only runs of other workers are left."""
+    typer.echo(
+        f"waiting for {len(runs)} runs claimed by other workers; a claim lapses "
+        f"{library.claim.STALE:.0f} s after its worker stopped",
+        err=True,
+    )
 
 
 def run(

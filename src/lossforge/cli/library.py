@@ -8,6 +8,8 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from .. import interrupts
+
 if TYPE_CHECKING:
     import torch as torch
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .. import theory as theory
     from .. import training as training
     from .. import tuning as tuning
+    from ..benchmark import claim as claim
     from ..benchmark import executors as executors
     from ..benchmark import grid as grid
     from ..benchmark import records as records
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "audit": "lossforge.audit",
     "catalog": "lossforge.catalog",
+    "claim": "lossforge.benchmark.claim",
     "data": "lossforge.data",
     "describe": "lossforge.catalog.describe",
     "executors": "lossforge.benchmark.executors",
@@ -57,4 +61,5 @@ def __getattr__(name: str) -> ModuleType:
     """Import a part when it is first used."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(_MODULES[name])
+    with interrupts.deferred():
+        return importlib.import_module(_MODULES[name])

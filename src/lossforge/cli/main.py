@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import unknown
 from .options import new_app, with_new_names
+from .output import checked_output
 
 # name: the first line of its help; a test compares the two
 COMMANDS = {
@@ -63,6 +64,12 @@ app = new_app(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Noise-robust multiclass losses for PyTorch.",
 )
+
+
+def run() -> None:
+    """Run the command that was typed."""
+    with checked_output():
+        app(prog_name="lossforge")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,8 +1,6 @@
 """Options that several commands share: their names, how their values are read, and user errors."""
 
-import os
 import shlex
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from .. import interrupts
 from ..errors import check_integer
 from . import library
 
@@ -82,22 +81,27 @@ def new_app(**settings: Any) -> typer.Typer:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Print user errors as one line and exit with status 2; exit with 130 on Ctrl-C."""
+    """Print user errors as one line and exit with status 2; exit as a signal demands."""
     try:
-        yield
+        with interrupts.raising():
+            yield
     except KeyboardInterrupt as error:
-        message = str(error) or "interrupted; the same command continues where this one stopped"
-        typer.echo(message, err=True)
-        raise typer.Exit(130) from None
-    except BrokenPipeError:
-        # the reader closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise _interrupted(str(error)) from None
     except (OSError, TypeError, ValueError, ImportError, RuntimeError) as error:
+        if interrupts.was_interrupted():  # inside an import, an interrupt becomes another error
+            raise _interrupted() from None
         message = str(error)
         if isinstance(error, OSError) and error.filename and error.strerror:
             message = f"{error.filename}: {error.strerror}"
         typer.echo(f"error: {message}", err=True)
         raise typer.Exit(2) from None
+
+
+def _interrupted(message: str = "") -> typer.Exit:
+    """Print how to continue; return the exit, with the status of the signal."""
+    message = message or "interrupted; the same command continues where this one stopped"
+    typer.echo(message, err=True)
+    return typer.Exit(interrupts.status())
 
 
 def with_new_names(command: Any, words: list[str]) -> list[str]:

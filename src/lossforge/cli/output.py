@@ -1,6 +1,9 @@
 """How commands print: labelled lines, tables, progress, and pages in a browser."""
 
+import errno
+import io
 import itertools
+import os
 import sys
 import textwrap
 import webbrowser
@@ -8,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.progress import Progress, ProgressColumn
 from rich.table import Table
@@ -15,6 +19,7 @@ from rich.text import Text
 
 WIDTH, INDENT = 100, 10
 CELL = 36  # of a piped table whose lines are cut
+READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
 
 
 def labelled(label: str, text: str) -> list[str]:
@@ -89,6 +94,69 @@ def progress_bar(*columns: ProgressColumn) -> Iterator[Progress]:
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
         yield bar
+
+
+class OutputError(Exception):
+    """Standard output could not be written; no OSError, which commands report as a user's error."""
+
+
+class _Output(io.TextIOWrapper):
+    """Standard output that raises OutputError."""
+
+    def write(self, text: str, /) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            raise OutputError from error
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            raise OutputError from error
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """Exit with one line if standard output cannot be written; quietly if its reader is gone."""
+    _open_closed()
+    plain = sys.stdout  # kept, as its end would close the file
+    sys.stdout = _Output(
+        plain.buffer, encoding=plain.encoding, errors=plain.errors, write_through=True
+    )
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()
+    except OutputError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
+        cause = error.__cause__
+        assert isinstance(cause, OSError)
+        if cause.errno == errno.EPIPE:
+            raise SystemExit(READER_GONE) from None
+        typer.echo(f"error: cannot write to standard output: {cause.strerror}", err=True)
+        raise SystemExit(1) from None
+
+
+def _open_closed() -> None:
+    """Open what the caller closed (`>&-`), so that no other file gets its number.
+
+    Writing to such a standard output fails; messages to such a standard error are dropped.
+    """
+    if sys.stdout is None:
+        _open_as(1, os.O_RDONLY)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        _open_as(2, os.O_WRONLY)
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+
+
+def _open_as(number: int, mode: int) -> None:
+    found = os.open(os.devnull, mode)
+    if found != number:
+        os.dup2(found, number)
+        os.close(found)
 
 
 def open_page(page: Path) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+from .. import interrupts
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -47,7 +49,11 @@ class Samples:
     def inputs(
         self, positions: Tensor, device: torch.device, generator: Generator | None = None
     ) -> Tensor:
-        """Read a batch onto a device; images channels last, which is faster for convolutions."""
+        """Read a batch onto a device; images channels last, which is faster for convolutions.
+
+        Training and evaluation call this for every batch: the point where a signal ends them.
+        """
+        interrupts.check()
         batch = self.read(positions, generator).to(device, non_blocking=True)
         if batch.dim() == 4:
             return batch.contiguous(memory_format=torch.channels_last)

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from .. import interrupts
 from ..benchmark.pool import FAILED, Pool, Worker
 from ..catalog import parse
 from ..data.source import PathLike
@@ -39,9 +40,11 @@ def search(
         on_trial: Called after every trial.
         on_epoch: Called after every epoch of a trial.
     """
-    while (taken := study.take(limit)) is not None:
-        _run_trial(study, *taken, score, on_epoch)
-        on_trial(study)
+    with interrupts.deferred():
+        while (taken := study.take(limit)) is not None:
+            _run_trial(study, *taken, score, on_epoch)
+            on_trial(study)
+            interrupts.check()
 
 
 def search_all(study: Study, score: HeldOutScore, limit: int, *, on_trial: OnTrial) -> None:
@@ -82,8 +85,9 @@ def search_in_processes(
         return Worker(command, json.dumps(task), environment)
 
     stale = StaleTrials()
-    with Pool(workers, start, lambda: study.finished) as pool:
+    with interrupts.deferred(), Pool(workers, start, lambda: study.finished) as pool:
         while study.finished < limit:
+            interrupts.check()
             for worker in pool.remove_ended():
                 if worker.process.returncode == FAILED:
                     raise RuntimeError(worker.last_line)

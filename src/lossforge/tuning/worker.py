@@ -1,16 +1,17 @@
 """A worker process of a search: ``python -m lossforge.tuning.worker``, its task on standard input.
 
-SIGTERM ends it at once; it also ends with its parent. The next worker repeats its trial.
+A signal ends it after the batch it is at; it also ends with its parent. The next worker repeats its
+trial.
 """
 
 import json
-import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from ..benchmark.pool import FAILED, exit_on_signals, exit_with_parent
+from .. import interrupts
+from ..benchmark.pool import FAILED, exit_with_parent, stops_on_signals
 from .plan import Plan
 from .score import HeldOutScore, visible
 from .search import POLL, search
@@ -39,17 +40,19 @@ def work(task: dict[str, Any]) -> None:
             if study.finished >= limit:
                 return
             time.sleep(POLL)
+            interrupts.check()
             exit_with_parent(parent)
 
 
 def main() -> None:
     """Do the task on standard input."""
-    exit_on_signals(signal.SIGTERM)
-    try:
-        work(json.load(sys.stdin))
-    except Exception as error:  # the parent reports any error
-        sys.stderr.write(" ".join(f"{error}".split()) + "\n")
-        sys.exit(FAILED)
+    with stops_on_signals():
+        try:
+            work(json.load(sys.stdin))
+        except Exception as error:  # the parent reports any error
+            interrupts.check()  # it may come from the signal that stops this worker
+            sys.stderr.write(" ".join(f"{error}".split()) + "\n")
+            sys.exit(FAILED)
 
 
 if __name__ == "__main__":

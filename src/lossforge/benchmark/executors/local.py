@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from ... import interrupts
 from ..pool import Pool, Worker
 from ..spec import Run, RunSpec
 from ..worker import read_failure
@@ -18,12 +19,17 @@ POLL = 0.5
 
 def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
     """Do all runs, and return when they are finished, by these or other workers."""
-    status = GridStatus(store, runs, options)
+    status, idle = GridStatus(store, runs, options), 0
     try:
-        with make_pool(store, status, options) as pool:
+        with interrupts.deferred(), make_pool(store, status, options) as pool:
             while status.unfinished:
+                interrupts.check()
                 pool.remove_ended()
                 pool.fill(lambda: _has_work(status, len(pool)))
+                idle = 0 if len(pool) else idle + 1
+                # after one refresh, as the claim of a worker that just died still counts before
+                if idle == 2 and options.on_wait is not None:
+                    options.on_wait(list(status.unfinished))
                 time.sleep(POLL)
                 status.refresh()
     except KeyboardInterrupt:

@@ -23,6 +23,7 @@ class Options:
         gpus: The GPUs to use, as CUDA_VISIBLE_DEVICES names them; None for all, empty for none.
         runs_per_gpu: Runs that share a GPU.
         on_progress: Called at every refresh with the status of every run by its id.
+        on_wait: Called once if all that is left to do is claimed by other workers, with the ids.
         address: Of a Ray cluster, such as "auto" or "ray://host:10001"; None starts a local one.
         cluster: Of submitit: "slurm", or "local" for processes on this machine.
         parameters: Passed to submitit, such as {"slurm_partition": "gpu", "timeout_min": 600}.
@@ -33,6 +34,7 @@ class Options:
     gpus: Sequence[str] | None = None
     runs_per_gpu: int = 1
     on_progress: Callable[[Mapping[str, str]], object] | None = None
+    on_wait: Callable[[Sequence[str]], object] | None = None
     address: str | None = None
     cluster: str = "slurm"
     parameters: Mapping[str, Any] = field(default_factory=dict)
