@@ -120,15 +120,15 @@ class _Output(io.TextIOWrapper):
 def checked_output() -> Iterator[None]:
     """Exit with one line if standard output cannot be written; quietly if its reader is gone."""
     _open_closed()
-    plain = sys.stdout  # kept, as its end would close the file
-    sys.stdout = _Output(
+    plain = sys.stdout
+    checked = sys.stdout = _Output(
         plain.buffer, encoding=plain.encoding, errors=plain.errors, write_through=True
     )
     try:
         try:
             yield
         finally:
-            sys.stdout.flush()
+            checked.flush()
     except OutputError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at its end
         cause = error.__cause__
@@ -137,6 +137,9 @@ def checked_output() -> Iterator[None]:
             raise SystemExit(READER_GONE) from None
         typer.echo(f"error: cannot write to standard output: {cause.strerror}", err=True)
         raise SystemExit(1) from None
+    finally:
+        sys.stdout = plain
+        checked.detach()
 
 
 def _open_closed() -> None:
