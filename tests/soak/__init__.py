@@ -12,7 +12,7 @@ import importlib
 import signal
 from types import ModuleType
 
-ATTACKS = ("losses",)
+ATTACKS = ("losses", "signals")
 
 
 def load(name: str) -> ModuleType:

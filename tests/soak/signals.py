@@ -2,7 +2,7 @@
 
 One problem is one life of a store: `train` or `bench` with two workers is started, a signal is sent
 to it or to one of its workers, and the same command is repeated until it has finished. The records
-are then those of an undisturbed store, to the byte.
+are then those of an undisturbed store, to the byte. Needs the /proc and the subreapers of Linux.
 
 Importing torch takes seconds. Most commands are therefore forks of this process, in which
 everything is imported, and so are their workers; one in `REAL` is a process of its own.
@@ -62,6 +62,11 @@ class _Story:
     moment: float  # of the signal, as a share of the command's time
     pause: float  # until a second signal, or until a stopped process is continued
     twice: bool
+
+    def __str__(self) -> str:
+        target = "worker of " if self.on_worker else ""
+        twice, real = " twice" * self.twice, "real " * self.real
+        return f"{self.signum.name}{twice} on {target}{real}{self.command} at {self.moment:.3f}"
 
     @classmethod
     def draw(cls, seed: int) -> "_Story":

@@ -53,22 +53,24 @@ def test_killed_and_continued_is_the_same_search(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_replaced(tmp_path):
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_worker_is_replaced(tmp_path, signum):
     process = start(tmp_path, settings=LONG, workers=2)
     trials = wait_for(tmp_path, 2, running=2)
     running = next(row for row in trials if row.state == "RUNNING")
-    os.kill(int(running.attributes["worker"].split()[-1]), signal.SIGKILL)
+    os.kill(int(running.attributes["worker"].split()[-1]), signum)
     assert len(finish(process)["trials"]) == 12
     check_whole(tmp_path)
 
 
 @pytest.mark.slow
-def test_an_interrupt_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_says_how_to_go_on(tmp_path, signum):
     process = start(tmp_path, settings=LONG)
     wait_for(tmp_path, 2, running=1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signum)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 128 + signum
     assert "the same command continues where this one stopped" in err.splitlines()[-1]
     assert "Traceback" not in err
     assert len(finish(start(tmp_path, settings=LONG))["trials"]) == 12
