@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny_grid import tiny_runs
 
+from lossforge.benchmark import RunFolder
 from lossforge.benchmark.claim import claimed, is_alive
 
 ROUNDS = 200
@@ -165,6 +167,16 @@ def test_a_claim_that_is_no_file_lapses(path, make):
     os.utime(claim, (time.time() - 70,) * 2, follow_symlinks=False)
     assert not is_alive(path)
     assert can_claim(path)
+
+
+def test_a_run_is_finished_though_its_claim_is_a_folder(tmp_path):
+    run = tiny_runs()[0]
+    folder = RunFolder(tmp_path, run)
+    folder.open()
+    (folder.path / "claim.1").mkdir()
+    folder.finish({"id": run.id}, {})
+    folder.open()
+    assert folder.finished
 
 
 @pytest.mark.parametrize("suffix", ["0", "007", "\u0663", "1.part", "-1", "", "x"])

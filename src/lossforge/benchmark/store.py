@@ -118,7 +118,8 @@ class RunFolder:
         """Delete the checkpoints and claims of a finished run, and temporary files of crashes."""
         if self.finished:
             for needless in [*self._checkpoints(), *self.path.glob("claim.*")]:
-                needless.unlink(missing_ok=True)
+                with suppress(IsADirectoryError, PermissionError):  # no claim of ours is a folder
+                    needless.unlink(missing_ok=True)
         drafts = list(self.path.glob(".*"))
         now = file_system_time(self.path) if drafts else None
         for draft in drafts:
