@@ -35,7 +35,7 @@ TINY = [
 def interrupted_import(module: str, *words: str, signum: int = signal.SIGINT):
     script = PLANTED.format(module=module, words=words, signum=int(signum))
     return subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300
     )
 
 
@@ -86,7 +86,7 @@ def write_to(stdout, *words: str) -> subprocess.CompletedProcess:
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -121,13 +121,13 @@ def test_a_reader_that_is_gone_ends_a_command_quietly(words):
 def test_a_closed_output_is_one_line_and_a_status(words):
     line = " ".join([sys.executable, "-m", "lossforge", *words])
     done = subprocess.run(
-        ["sh", "-c", f"{line} >&-"], stderr=subprocess.PIPE, text=True, timeout=120
+        ["sh", "-c", f"{line} >&-"], stderr=subprocess.PIPE, text=True, timeout=300
     )
     assert done.returncode == 1
     assert done.stderr == "error: cannot write to standard output: Bad file descriptor\n"
 
 
-def wait_for(condition, seconds: float = 60):
+def wait_for(condition, seconds: float = 300):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "waited in vain"
@@ -153,7 +153,7 @@ def test_a_signal_puts_everything_in_order(command, signum, tmp_path):
     (claim,) = (tmp_path / "store").glob("*/claim.*")
     owner = int(claim.read_text().split()[-1])
     process.send_signal(signum)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 128 + signum
     assert out == ""
     assert err.splitlines()[-1].endswith("the same command continues where this one stopped")
