@@ -18,7 +18,7 @@ from .. import interrupts
 
 FAILED = 3  # exit status of a worker that has reported what went wrong
 STOPPED = 128 + signal.SIGTERM  # exit status of a worker that was stopped by a signal
-TIMEOUT = 10.0  # seconds for a worker to end by itself
+TIMEOUT = 30.0  # seconds for a worker to end by itself, after a batch or an import
 MAX_DEATHS = 5  # in a row, without progress
 
 
