@@ -1,12 +1,12 @@
 """The section on tuned losses, from results/tuned.jsonl."""
 
-import json
 import statistics
 from pathlib import Path
 from typing import Any
 
 from results_data import OURS, bracketed
 
+from lossforge.benchmark.integrity import parse_object
 from lossforge.benchmark.statistics import interval
 from lossforge.report.formats import markdown
 from lossforge.report.results import noise_label
@@ -21,8 +21,11 @@ def read_tuned(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        row = json.loads(line)
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            row = parse_object(line)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is damaged: {error}") from None
         missing = [name for name in FIELDS if name not in row]
         if missing:
             raise ValueError(f"{path}, line {number} has no {', '.join(missing)}")

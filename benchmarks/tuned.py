@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from lossforge.benchmark import read_grid
+from lossforge.benchmark.integrity import sealed
 from lossforge.tuning import tune
 
 ROOT = Path(__file__).parent.parent
@@ -52,7 +53,7 @@ def main() -> None:
         row = {"data": "digits", "noise": noise, "loss": loss, "trials": len(found.trials)}
         row |= {"expression": found.best, "default": final.default, "tuned": final.tuned}
         with options.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+            file.write(json.dumps(sealed(row)) + "\n")
 
 
 if __name__ == "__main__":

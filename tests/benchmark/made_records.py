@@ -4,7 +4,9 @@ import hashlib
 import json
 from pathlib import Path
 
+from lossforge.benchmark import RunSpec
 from lossforge.benchmark.archive import encode
+from lossforge.benchmark.integrity import sealed
 from lossforge.benchmark.records import Grid, Record
 
 LOSSES = (
@@ -85,10 +87,26 @@ def made(
         "protocol": "own",
     } | changes
     spec = dict(sorted(spec.items()))
-    digest = hashlib.sha256(json.dumps(spec).encode()).hexdigest()
+    run = RunSpec(**spec).id
+    digest = hashlib.sha256(run.encode()).hexdigest()
     numbers = metrics(last, last if selected is None else selected, top5=classes > 5, tests=tests)
     about = ABOUT if about is None else about
-    return Record(digest[:16], spec, numbers, classes, 0.4, digest, about=about)
+    return Record(run, spec, numbers, classes, 0.4, digest, about=about)
+
+
+def whole_record(spec: RunSpec) -> dict:
+    """The content of a record of a run, as `lossforge.benchmark.run.record` makes it."""
+    return {
+        "id": spec.id,
+        "spec": spec.model_dump(),
+        "classes": 10,
+        "noise_rate": 0.4,
+        "transition": [[60, 40], [40, 60]],
+        "metrics": metrics(90.0, 91.5, top5=False, tests=("test",)),
+        "parameters": "0" * 64,
+        "failed": None,
+        "loss_parameters": {},
+    }
 
 
 def write(store: Path, records: list[Record], name: str = "results/digits") -> Path:
@@ -99,7 +117,7 @@ def write(store: Path, records: list[Record], name: str = "results/digits") -> P
         folder.mkdir()
         names = ("id", "spec", "classes", "noise_rate", "metrics", "parameters", "failed")
         content = {key: getattr(one, key) for key in names} | {"transition": [[1.0]]}
-        for file, value in (("spec", one.spec), ("record", content), ("about", one.about)):
+        for file, value in (("spec", one.spec), ("record", sealed(content)), ("about", one.about)):
             (folder / f"{file}.json").write_text(json.dumps(value))
     grid = {"name": name, "title": "A title", "runs": [one.id for one in records]}
     (store / f"grid-{name.replace('/', '-')}-00.json").write_text(json.dumps(grid))

@@ -97,9 +97,10 @@ def test_the_header_says_what_is_shared(path, records):
 
 def test_numbers_keep_their_type(tmp_path):
     """1 and 1.0 are two runs, so they are not shared."""
-    both = [made("CE", "clean", 0, 60.0, hold_out=value) for value in (0, 0.0)]
+    both = [made("CE", "clean", 0, 60.0, data_options={"size": value}) for value in (0, 0.0)]
     pack(write(tmp_path / "store", both), tmp_path / "f.gz")
-    assert [repr(one.spec["hold_out"]) for one in read_records(tmp_path / "f.gz")] == ["0", "0.0"]
+    packed = [one.spec["data_options"]["size"] for one in read_records(tmp_path / "f.gz")]
+    assert [repr(value) for value in packed] == ["0", "0.0"]
 
 
 def test_equal_runs_make_equal_bytes(tmp_path, store, path):

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from lossforge.benchmark import RunSpec
+from lossforge.benchmark.integrity import sealed
 from lossforge.benchmark.records import Record, paper_results, read_grids, read_record, read_records
 
 
@@ -21,19 +23,25 @@ def record(metrics, **more):
 
 
 def write(store, name, **changes):
-    folder = store / name
+    """A finished run whose row is called so; its folder has the id of its spec."""
+    spec = RunSpec(data="digits", model="mlp", loss=name, expression="CE")
+    folder = store / spec.id
     folder.mkdir(parents=True)
     content = {
-        "id": name,
-        "spec": {"seed": 0},
+        "id": spec.id,
+        "spec": spec.model_dump(),
         "classes": 10,
         "noise_rate": 0.4,
         "metrics": epochs(50.0),
         "parameters": "00",
     } | changes
     (folder / "spec.json").write_text("{}")
-    (folder / "record.json").write_text(json.dumps(content))
+    (folder / "record.json").write_text(json.dumps(sealed(content)))
     return folder
+
+
+def rows(records):
+    return [one.spec["loss"] for one in records]
 
 
 def test_the_three_accuracies():
@@ -102,11 +110,11 @@ def test_the_default_balance_follows_the_number_of_classes():
 
 
 def test_unfinished_runs_are_left_out(tmp_path):
-    write(tmp_path, "aa")
+    folder = write(tmp_path, "aa")
     (tmp_path / "bb").mkdir()
     (tmp_path / "bb" / "spec.json").write_text("{}")
     (one,) = read_records(tmp_path)
-    assert (one.id, one.about, one.folder) == ("aa", {}, tmp_path / "aa")
+    assert (one.id, one.about, one.folder) == (folder.name, {}, folder)
 
 
 def test_about_lies_beside(tmp_path):
@@ -118,13 +126,16 @@ def test_about_lies_beside(tmp_path):
 
 
 def test_the_order_is_that_of_the_grid_then_of_beginning(tmp_path):
+    ids = {}
     for place, name in enumerate(["dd", "aa", "cc", "bb"]):
         folder = write(tmp_path, name)
+        ids[name] = folder.name
         os.utime(folder / "spec.json", ns=(place, place))
-    assert [one.id for one in read_records(tmp_path)] == ["dd", "aa", "cc", "bb"]
-    grid = {"name": "g", "title": "G", "table": "cifar10", "runs": ["cc", "bb", "zz"]}
+    assert rows(read_records(tmp_path)) == ["dd", "aa", "cc", "bb"]
+    runs = [ids["cc"], ids["bb"], "zz"]
+    grid = {"name": "g", "title": "G", "table": "cifar10", "runs": runs}
     (tmp_path / "grid-g.json").write_text(json.dumps(grid))
-    assert [one.id for one in read_records(tmp_path)] == ["cc", "bb", "dd", "aa"]
+    assert rows(read_records(tmp_path)) == ["cc", "bb", "dd", "aa"]
     (found,) = read_grids(tmp_path)
     assert (found.name, found.title, found.table) == ("g", "G", "cifar10")
 
@@ -133,7 +144,7 @@ def test_the_order_is_that_of_the_grid_then_of_beginning(tmp_path):
 def test_a_damaged_record_is_named(tmp_path, text):
     folder = write(tmp_path, "aa")
     (folder / "record.json").write_text(text)
-    with pytest.raises(ValueError, match=r"aa.record\.json"):
+    with pytest.raises(ValueError, match=rf"{folder.name}.record\.json"):
         read_records(tmp_path)
 
 

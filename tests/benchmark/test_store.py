@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from made_records import whole_record
 from tiny_grid import records, tiny_runs
 
 from lossforge.benchmark import RunFolder, RunSpec, execute, read_spec, statuses
@@ -152,13 +153,13 @@ def test_the_status_tells_how_far_a_run_is(folder, tmp_path):
         assert status() == "running"
         folder.save_checkpoint(1, b"one")
     assert status() == "started"
-    folder.finish({"id": SPEC.id}, {})
+    folder.finish(whole_record(SPEC), {})
     assert status() == "finished"
 
 
 def test_a_finished_run_is_tidy(folder):
     """Also if the one who finished it was killed at the last moment."""
-    folder.finish({"id": SPEC.id}, {})
+    folder.finish(whole_record(SPEC), {})
     folder.save_checkpoint(1, b"one")
     (folder.path / "claim.1").write_text("elsewhere 1")
     young, old = folder.path / ".record.json.1.part", folder.path / ".claim.2"
@@ -171,7 +172,7 @@ def test_a_finished_run_is_tidy(folder):
 
 
 def test_a_finished_run_is_not_repeated(folder, tmp_path):
-    folder.finish({"id": SPEC.id}, {})
+    folder.finish(whole_record(SPEC), {})
     assert execute(tmp_path, SPEC) == "finished before"
 
 

@@ -1,11 +1,12 @@
 """Records as a grid on digits would leave them, made up but of the right shape and size."""
 
-import hashlib
 import json
 import math
 import random
 from pathlib import Path
 
+from lossforge.benchmark import RunSpec
+from lossforge.benchmark.integrity import sealed
 from lossforge.benchmark.records import Record
 
 LOSSES = {
@@ -71,7 +72,7 @@ def metrics(final: float, noisy: bool, seed: int, name: str, tests=("test",), to
 
 def record(loss: str, noise: str, seed: int, *, final=None, tests=("test",), classes=10, **changes):
     what = spec(loss, noise, seed, **changes)
-    made = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:16]
+    made = RunSpec(**what).id
     if final is None:
         final = FINAL.get(loss, (90,) * 3)[NOISES.index(noise) if noise in NOISES else 0]
     rate = 0.4 if noise != "clean" else 0.0
@@ -119,9 +120,8 @@ def write(store: Path, records: list[Record], **grid_fields) -> Path:
         folder.mkdir()
         names = ("id", "spec", "classes", "noise_rate", "metrics", "parameters")
         content = {name: getattr(one, name) for name in (*names, "transition", "failed")}
-        (folder / "spec.json").write_text(json.dumps(one.spec))
-        (folder / "record.json").write_text(json.dumps(content))
-        (folder / "about.json").write_text(json.dumps(one.about))
+        for file, value in (("spec", one.spec), ("record", sealed(content)), ("about", one.about)):
+            (folder / f"{file}.json").write_text(json.dumps(value))
     if grid_fields:
         content = {"runs": [one.id for one in records], **grid_fields}
         (store / "grid-digits.json").write_text(json.dumps(content))

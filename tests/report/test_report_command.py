@@ -1,5 +1,7 @@
 """`lossforge report` as a user runs it."""
 
+import json
+import shutil
 import webbrowser
 
 import pytest
@@ -142,6 +144,68 @@ def test_a_damaged_record_is_named(store):
     result = run(store)
     assert result.exit_code == 2
     assert str(path) in result.stderr
+
+
+MALFORMED = {
+    "empty": b"",
+    "a list": b"[]",
+    "wrong types": b'{"id": 1, "spec": [], "metrics": {"a": 1}, "classes": "10"}',
+    "missing keys": b'{"id": "a"}',
+    "a key twice": b'{"id": "a", "id": "b"}',
+    "NaN": b'{"noise_rate": NaN}',
+    "a number of 5000 digits": b'{"classes": ' + b"9" * 5000 + b"}",
+    "nested 100,000 times": b'{"spec": ' + b"[" * 100_000,
+    "not UTF-8": b'{"id": "\xff\xfe"}',
+    "a lone surrogate": b'{"id": "\\ud800"}',
+    "binary": bytes(range(256)),
+    "a folder": None,
+}
+
+
+@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("name", ["record.json", "about.json", "grid-g.json"])
+def test_malformed_files_are_named_and_the_rest_is_shown(store, name, text):
+    path = store / name if name.startswith("grid") else next(store.glob(f"*/{name}"))
+    path.unlink(missing_ok=True)
+    if text is None:
+        path.mkdir()
+    else:
+        path.write_bytes(text)
+    result = run(store, "--format", "csv")
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)  # no traceback
+    assert f"error: {path} is damaged: " in result.stderr
+    assert result.stdout.startswith("data,")
+    assert len(result.stderr) < 1000
+
+
+def test_an_edited_accuracy_is_never_shown(store):
+    path = next(store.glob("*/record.json"))
+    content = json.loads(path.read_text())
+    content["metrics"][-1]["tests"]["test"]["top1"] = 99.99
+    path.write_text(json.dumps(content))
+    result = run(store, "--format", "csv", "--table", "last")
+    assert result.exit_code == 2
+    assert f"error: {path} is damaged: its content does not match its seal" in result.stderr
+    assert "99.99" not in result.stdout
+
+
+def test_runs_without_a_seal_are_shown_and_counted(store):
+    path = next(store.glob("*/record.json"))
+    content = json.loads(path.read_text())
+    del content["seal"]
+    path.write_text(json.dumps(content))
+    result = run(store, "--format", "csv")
+    assert result.exit_code == 0, result.output
+    assert "note: 1 runs carry no seal yet; `lossforge bench` adds it" in result.stderr
+
+
+def test_a_copied_run_is_named(store):
+    path = next(store.glob("*/record.json")).parent
+    shutil.copytree(path, store / "copy")
+    result = run(store, "--format", "csv")
+    assert result.exit_code == 2
+    assert f"is a copy of run {path.name}, in a folder of another name" in result.stderr
 
 
 def test_packed_runs_are_reported_beside_their_file(store, tmp_path):

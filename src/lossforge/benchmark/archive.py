@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..files import write_atomically
+from .integrity import sealed
 from .records import (
     ARCHIVED,
     FEW_CLASSES,
@@ -92,7 +93,7 @@ def encode(grid: Grid, records: Sequence[Record]) -> bytes:
         own["spec"] = _without(record.spec, spec)
         own["about"] = _without(about, circumstances)
         lines.append(own | {"metrics": columns(record)})
-    text = "".join(f"{_json(line)}\n" for line in lines)
+    text = "".join(f"{_json(sealed(line))}\n" for line in lines)
     stream = io.BytesIO()
     # no time and no file name, so that equal content is equal bytes
     with gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed:

@@ -1,6 +1,5 @@
 """Grids of runs: losses x noise x seeds, from shipped presets, TOML files and the command line."""
 
-import hashlib
 import json
 import tomllib
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from ..files import write_atomically
 from ..loss import Loss
 from ..noise import NoiseSpec
 from ..training import Settings
+from .records import grid_hash
 from .spec import Frozen, Protocol, Run, RunSpec, canonical, has_preset, resolve
 
 TRAINING = {field.name for field in fields(Settings)}
@@ -239,11 +239,10 @@ def save_grid(store: Path, grid: GridSpec, runs: Sequence[RunSpec]) -> None:
         "figure": grid.figure,
         "runs": [run.id for run in runs],
     }
-    text = json.dumps(content, indent=1) + "\n"
+    text = f"{json.dumps(content, indent=1)}\n".encode()
     # another selection of the same grid gets a file of its own
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    path = store / f"grid-{grid.name.replace('/', '-')}-{digest}.json"
-    write_atomically(path, text.encode())
+    path = store / f"grid-{grid.name.replace('/', '-')}-{grid_hash(text)}.json"
+    write_atomically(path, text)
 
 
 # Changing grids

@@ -2,18 +2,30 @@
 
 import ast
 import gzip
+import hashlib
 import json
 import math
+import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from ..constructions.pairs import default_mu
+from .integrity import (
+    AboutShape,
+    Damaged,
+    GridShape,
+    check_record,
+    check_shape,
+    parse_object,
+    read_object,
+)
 
 __all__ = [
+    "Damaged",
     "Grid",
     "K",
     "Measure",
@@ -31,6 +43,10 @@ FEW_CLASSES = 10  # up to here top-5 accuracy says little
 FORMAT = "lossforge runs 1"
 ARCHIVED = ("id", "classes", "noise_rate", "parameters", "failed")  # fields kept as they are
 FINAL = ("noise_fit", "noise_recovered", "clean_fit")  # kept for the last epoch only
+WRONG = (ValueError, LookupError, TypeError, AttributeError)  # raised by data of another shape
+
+T = TypeVar("T")
+OnDamage = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,8 @@ class Record:
         folder: The run's folder, with the record and the run's other files.
         loss_parameters: Numbers and other settings of the loss by name. Records of earlier
             versions lack them; those are read from the loss's text.
+        sealed: Whether the record carries the hash of its contents, which those of earlier versions
+            lack.
     """
 
     id: str
@@ -63,6 +81,7 @@ class Record:
     failed: str | None = None
     folder: Path | None = None
     loss_parameters: dict[str, Any] | None = None
+    sealed: bool = True
 
     def __post_init__(self) -> None:
         if self.loss_parameters is None:
@@ -73,10 +92,11 @@ class Record:
     def balance(self) -> tuple[str, float, float] | None:
         """The family, lam and mu if the loss is BEF or BQF with a known lam."""
         family, given = _read_call(self.spec.get("expression", ""))[0], self.loss_parameters or {}
-        if family not in BALANCED or given.get("lam") is None:
-            return None
-        mu = default_mu(self.classes) if given.get("mu") is None else given["mu"]
-        return family, float(given["lam"]), float(mu)
+        lam, mu = given.get("lam"), given.get("mu")
+        mu = default_mu(self.classes) if mu is None else mu
+        if family in BALANCED and isinstance(lam, int | float) and isinstance(mu, int | float):
+            return family, float(lam), float(mu)
+        return None
 
     @property
     def tests(self) -> list[str]:
@@ -123,7 +143,7 @@ def _read_call(expression: str) -> tuple[str, dict[str, Any]]:
     """
     try:
         call = ast.parse(expression.strip(), mode="eval").body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what the parser raises
         return "", {}
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
         return "", {}
@@ -153,7 +173,7 @@ class Grid:
     runs: tuple[str, ...] = ()
 
 
-def read_records(store: Path) -> list[Record]:
+def read_records(store: Path, *, on_damage: OnDamage | None = None) -> list[Record]:
     """Read all finished runs of a store, in the order in which their grids list them.
 
     Runs that no grid lists follow in the order in which they were started. Unfinished runs are
@@ -161,6 +181,11 @@ def read_records(store: Path) -> list[Record]:
 
     Args:
         store: The folder that `lossforge bench` writes, or an archive.
+        on_damage: Called with a line for every damaged run or grid of a folder, which is then left
+            out.
+
+    Raises:
+        Damaged: For the first damaged file, unless there is `on_damage`.
     """
     if store.is_file():
         return unpack(store)[1]
@@ -169,29 +194,53 @@ def read_records(store: Path) -> list[Record]:
             f"there is no folder {store}; `lossforge bench GRID --store {store}` would make it"
         )
     places: dict[str, int] = {}
-    for grid in read_grids(store):
+    for grid in read_grids(store, on_damage=lambda line: None):  # they only determine the order
         for run in grid.runs:
             places.setdefault(run, len(places))
-    records = [read_record(path.parent) for path in store.glob("*/record.json")]
-    return sorted(records, key=_order(places))
+    folders = [path.parent for path in sorted(store.glob("*/record.json"))]
+    return sorted(_whole(read_record, folders, on_damage), key=_order(places))
 
 
 def read_record(folder: Path) -> Record:
-    """Read the record of one finished run from its folder."""
-    path, about = folder / "record.json", folder / "about.json"
-    content = _read_json(path)
-    names = ("id", "spec", "metrics", "classes", "noise_rate", "parameters")
-    missing = [name for name in names if name not in content]
-    if missing:
-        raise ValueError(f"{path} is not a record: it has no {', '.join(missing)}")
-    return Record(
-        **{name: content[name] for name in names},
-        about=_read_json(about) if about.exists() else {},
-        transition=content.get("transition"),
-        failed=content.get("failed"),
-        folder=folder,
-        loss_parameters=content.get("loss_parameters"),
-    )
+    """Read the record of one finished run from its folder; raise `Damaged` unless it is whole."""
+    path = folder / "record.json"
+    content = read_object(path)
+    try:
+        check_record(content, folder.name)
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged: {error}") from None
+    is_sealed = content.pop("seal", None) is not None
+    return Record(**content, about=_read_about(folder), folder=folder, sealed=is_sealed)
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    path = folder / "about.json"
+    if not path.exists():
+        return {}
+    content = read_object(path)
+    try:
+        check_shape(AboutShape, content)
+        if content.pop("id", folder.name) != folder.name:
+            raise ValueError("it is that of another run")
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged: {error}") from None
+    content.pop("seal", None)
+    return content
+
+
+def _whole(
+    read: Callable[[Path], T], paths: Iterable[Path], on_damage: OnDamage | None
+) -> Iterator[T]:
+    """Read files, without damaged ones if somebody is told of them."""
+    for path in paths:
+        try:
+            yield read(path)
+        except FileNotFoundError:  # deleted in the meantime
+            continue
+        except Damaged as error:
+            if on_damage is None:
+                raise
+            on_damage(str(error))
 
 
 def _order(places: dict[str, int]) -> Callable[[Record], tuple[int, int, str]]:
@@ -203,26 +252,40 @@ def _order(places: dict[str, int]) -> Callable[[Record], tuple[int, int, str]]:
     return key
 
 
-def read_grids(store: Path) -> list[Grid]:
+def read_grids(store: Path, *, on_damage: OnDamage | None = None) -> list[Grid]:
     """Read the files `grid-*.json` of a store; each holds the fields of `Grid`.
 
     Args:
         store: The folder, or an archive.
+        on_damage: Called with a line for every damaged file of a folder, which is then left out.
     """
     if store.is_file():
         return [_packed_grid(store)]
-    grids = []
-    for path in sorted(store.glob("grid-*.json")):
-        content = _read_json(path)
-        grids.append(
-            Grid(
-                name=str(content.get("name", path.stem.removeprefix("grid-"))),
-                title=str(content.get("title") or ""),
-                table=content.get("table"),
-                runs=tuple(content.get("runs", ())),
-            )
-        )
-    return grids
+    return list(_whole(_read_grid, sorted(store.glob("grid-*.json")), on_damage))
+
+
+def _read_grid(path: Path) -> Grid:
+    content, digest = read_object(path), _GRID_HASH.search(path.name)
+    try:
+        check_shape(GridShape, content)
+        if digest is not None and not grid_hash(path.read_bytes()) == digest[1]:
+            raise ValueError("its content does not match the hash in its name")
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged: {error}; delete it, or repeat its `bench`") from None
+    return Grid(
+        name=content.get("name") or path.stem.removeprefix("grid-"),
+        title=content.get("title") or "",
+        table=content.get("table"),
+        runs=tuple(content.get("runs", ())),
+    )
+
+
+_GRID_HASH = re.compile(r"-([0-9a-f]{8})\.json$")
+
+
+def grid_hash(text: bytes) -> str:
+    """Return the hash of a grid's description, the end of its file's name."""
+    return hashlib.sha256(text).hexdigest()[:8]
 
 
 def paper_results(table: str) -> dict[str, Any] | None:
@@ -250,16 +313,6 @@ def paper_results(table: str) -> dict[str, Any] | None:
     return {"caption": found["caption"], "source": content["source"], "rows": rows}
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} is damaged: expected an object, got {type(content).__name__}")
-    return content
-
-
 def unpack(path: Path) -> tuple[dict[str, Any], list[Record]]:
     """Read an archive, a file that `lossforge.benchmark.archive.pack` wrote.
 
@@ -270,31 +323,46 @@ def unpack(path: Path) -> tuple[dict[str, Any], list[Record]]:
         The header (name, title, table and command of the grid, total seconds, ids of unfinished
         runs), and the runs.
     """
+    header, lines = _read_lines(path)
     try:
-        content = gzip.decompress(path.read_bytes()).decode()
-        header, *lines = [json.loads(line) for line in content.splitlines()]
+        return header, [_record(header, line) for line in lines]
+    except WRONG as error:
+        raise Damaged(f"{path} is not a file of packed runs, or is damaged: {error}") from None
+
+
+def _read_lines(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Read the header and the lines of an archive."""
+    try:
+        header, *lines = map(parse_object, gzip.decompress(path.read_bytes()).splitlines())
         if header["format"] != FORMAT:
             raise ValueError(f"expected {FORMAT!r}, got {header['format']!r}")
-        return header, [_record(header, line) for line in lines]
-    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is not a file of packed runs, or is damaged: {error}") from None
+        check_shape(GridShape, {**header, "runs": header["unfinished"]})
+    except (gzip.BadGzipFile, EOFError, zlib.error, *WRONG) as error:
+        raise Damaged(f"{path} is not a file of packed runs, or is damaged: {error}") from None
+    return header, lines
 
 
 def _packed_grid(path: Path) -> Grid:
     """Read the description of the grid from an archive."""
-    header, records = unpack(path)
-    runs = [*(record.id for record in records), *header["unfinished"]]
-    return Grid(header["name"], header["title"], header["table"], tuple(runs))
+    header, lines = _read_lines(path)
+    runs = [*(str(line.get("id")) for line in lines), *header["unfinished"]]
+    return Grid(header.get("name") or path.name, header["title"], header["table"], tuple(runs))
 
 
 def _record(header: Mapping[str, Any], line: dict[str, Any]) -> Record:
-    return Record(
+    content = {
         **{name: line[name] for name in ARCHIVED},
-        spec=_merged(header["spec"], line["spec"]),
-        about=_merged(header["about"], line["about"]),
-        metrics=list(_epochs(line["metrics"])),
-        loss_parameters=line.get("loss_parameters"),
-    )
+        "spec": _merged(header["spec"], line["spec"]),
+        "metrics": list(_epochs(line["metrics"])),
+        "loss_parameters": line.get("loss_parameters"),
+    }
+    about = _merged(header["about"], line["about"])
+    try:
+        check_record(content, line["id"])
+        check_shape(AboutShape, about)
+    except ValueError as error:
+        raise ValueError(f"run {line['id']}: {error}") from None
+    return Record(**content, about=about, sealed="seal" in header and "seal" in line)
 
 
 def _epochs(kept: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -97,7 +97,7 @@ def _train(
     torch.set_num_threads(spec.threads)
     dataset = prepare_data(spec, data_dir, noise=run.noise)
     model = prepare_model(spec, dataset)
-    saved = folder.load_checkpoint() if leads else None
+    saved = folder.load_checkpoint(partial(_usable, spec, model)) if leads else None
     ticks = [time.time()]
 
     pace, saved_at = checkpoint_seconds(), started
@@ -123,7 +123,7 @@ def _train(
             spec.settings,
             seed=spec.seed,
             validation=None if held_out is None else samples(dataset, held_out),
-            state=None if saved is None else State.from_bytes(saved),
+            state=saved,
             device=device,
             on_epoch=save,
         )
@@ -138,6 +138,15 @@ def _train(
             record(run, dataset, model, metrics, failed),
             circumstances(spec, device, started, ticks),
         )
+
+
+def _usable(spec: RunSpec, model: nn.Module, content: bytes) -> State:
+    """Read a checkpoint; raise ValueError unless this run can continue from it."""
+    state = State.from_bytes(content)
+    state.check(model, spec.settings.make_optimizer(model.parameters()))
+    if state.epoch > spec.settings.epochs:
+        raise ValueError(f"it must have {spec.settings.epochs} epochs or less, got {state.epoch}")
+    return state
 
 
 def checkpoint_seconds() -> float:

@@ -1,13 +1,15 @@
 """A store: one folder for each run, with its spec, checkpoints, claim and results."""
 
-import hashlib
+import errno
 import io
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,11 @@ from ..files import file_system_time, write_atomically
 from ..noise import NoiseSpec
 from ..noise.spec import matrix_csv
 from .claim import STALE, claimed, is_alive
+from .integrity import Damaged, check_record, first_line, parse_object, read_object, sealed
+from .records import read_record
 from .spec import RunSpec
 
+FILES = ("spec.json", "noise.csv", "metrics.jsonl", "features.npz", "about.json", "record.json")
 KEPT = 2  # checkpoints: if the newest is damaged, the one before it is used
 
 
@@ -38,7 +43,9 @@ class RunFolder:
         self.spec = spec
 
     def open(self, noise: NoiseSpec | None = None) -> None:
-        """Make the folder and write the run's spec.
+        """Make the folder, write the run's spec unless it is there, and seal an old record.
+
+        Warns if the record is damaged: the run then counts as unfinished and is repeated.
 
         Args:
             noise: The noise of the run, whose transition matrix the folder keeps if it is one.
@@ -47,18 +54,38 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OSError(error.errno, "cannot make the folder", str(self.path)) from error
-        matrix, spec = self.path / "noise.csv", self.path / "spec.json"
-        if noise is not None and noise.kind == "matrix" and not matrix.exists():
+        for path in [*(self.path / name for name in FILES), *self._checkpoints()]:
+            if path.is_dir():  # said now, not after hours of training
+                raise IsADirectoryError(errno.EISDIR, "must be a file, not a folder", str(path))
+        if noise is not None and noise.kind == "matrix":
             assert noise.weights is not None
-            write_atomically(matrix, matrix_csv(noise.weights, noise.classes).encode())
-        if not spec.exists():
-            write_atomically(spec, _json(self.spec.model_dump()))
+            self._keep("noise.csv", matrix_csv(noise.weights, noise.classes).encode())
+        self._keep("spec.json", _json(self.spec.model_dump()))
+        damage, is_sealed = self._inspect()
+        if damage is not None:
+            warnings.warn(f"{damage}; the run is repeated", stacklevel=2)
+        elif not is_sealed:
+            self._seal()
         self._tidy()
+
+    def _keep(self, name: str, content: bytes) -> None:
+        """Write a file unless it has that content: a damaged one is mended."""
+        path = self.path / name
+        if not path.is_file() or path.read_bytes() != content:
+            write_atomically(path, content)
+
+    def _seal(self) -> None:
+        """Seal the results of an earlier version, which had no seals."""
+        for name in ("record.json", "about.json"):
+            with suppress(OSError):  # the file is missing, or may not be written
+                content = read_object(self.path / name)
+                if "seal" not in content:
+                    write_atomically(self.path / name, _json(sealed(content)))
 
     def read_noise(self) -> NoiseSpec:
         """Read the run's noise; a transition matrix from the folder, checked by its hash."""
         text, path = self.spec.noise, self.path / "noise.csv"
-        if not path.exists():
+        if "@" not in text or not path.exists():
             return NoiseSpec.parse(text)
         noise = NoiseSpec.parse(str(path))
         if str(noise).rpartition("@")[2] != text.rpartition("@")[2]:
@@ -80,27 +107,45 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has a record."""
-        return (self.path / "record.json").exists()
+        """Whether the run has a whole record."""
+        return (self.path / "record.json").exists() and self._inspect()[0] is None
+
+    def _inspect(self) -> tuple[str | None, bool]:
+        """Return what is wrong with the record, if anything, and whether it is sealed."""
+        stamps = [_stamp(self.path / name) for name in ("record.json", "about.json")]
+        return (None, True) if stamps[0] is None else _inspect(self.path, tuple(stamps))
 
     def save_checkpoint(self, epoch: int, content: bytes) -> None:
         """Write a checkpoint, and delete all but the newest two."""
-        digest = hashlib.sha256(content).digest()
-        write_atomically(self.path / f"checkpoint-{epoch:06}.pt", digest + content)
+        path = self.path / f"checkpoint-{epoch:06}.pt"
+        write_atomically(path, self._checkpoint_hash(content) + content)
         for old in self._checkpoints()[KEPT:]:
             old.unlink(missing_ok=True)
 
-    def load_checkpoint(self) -> bytes | None:
-        """Return the newest undamaged checkpoint, if there is one."""
+    def load_checkpoint(self, read: Callable[[bytes], Any] = bytes) -> Any:
+        """Return what the newest usable checkpoint holds, if there is one; warn of the others.
+
+        Args:
+            read: Reads the content of a checkpoint; raises ValueError if it is unusable.
+        """
         for path in self._checkpoints():
             try:
-                content = path.read_bytes()
+                whole = path.read_bytes()
             except FileNotFoundError:
                 continue  # deleted by a worker whose claim was taken for stale
-            if hashlib.sha256(content[32:]).digest() == content[:32]:
-                return content[32:]
-            warnings.warn(f"{path} is damaged and ignored", stacklevel=2)
+            digest, content = whole[:32], whole[32:]
+            try:
+                # earlier versions did not hash the run's id
+                if digest not in (self._checkpoint_hash(content), sha256(content).digest()):
+                    raise ValueError("its content does not match its hash")
+                return read(content)
+            except ValueError as error:
+                warnings.warn(f"{path} is damaged and ignored: {error}", stacklevel=2)
         return None
+
+    def _checkpoint_hash(self, content: bytes) -> bytes:
+        """Hash the run's id too: a checkpoint of another run must not be used."""
+        return sha256(self.spec.id.encode() + content).digest()
 
     def save_features(self, features: Tensor, labels: Tensor) -> None:
         """Write the features of the test samples, the inputs of the last layer."""
@@ -109,9 +154,11 @@ class RunFolder:
         write_atomically(self.path / "features.npz", file.getvalue())
 
     def finish(self, record: dict[str, Any], about: dict[str, Any]) -> None:
-        """Write the results, the record last, and delete the checkpoints."""
-        write_atomically(self.path / "about.json", _json(about))
-        write_atomically(self.path / "record.json", _json(record))
+        """Write the results with their seals, the record last, and delete the checkpoints."""
+        check_record(record, self.spec.id)  # or the run would be repeated for ever
+        about = {"id": self.spec.id, **about}
+        write_atomically(self.path / "about.json", _json(sealed(about)))
+        write_atomically(self.path / "record.json", _json(sealed(record)))
         self._tidy()
 
     def _tidy(self) -> None:
@@ -131,15 +178,37 @@ class RunFolder:
         return sorted(self.path.glob("checkpoint-*.pt"), reverse=True)
 
 
+@lru_cache(maxsize=2**16)
+def _inspect(folder: Path, stamps: tuple[object, ...]) -> tuple[str | None, bool]:
+    """Read a record, again only if the stamps of its files have changed."""
+    try:
+        return None, read_record(folder).sealed
+    except FileNotFoundError:  # deleted in the meantime
+        return None, True
+    except Damaged as error:
+        return str(error), True
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """Return numbers that change whenever a file is replaced; None if there is none."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
 def read_spec(store: Path, run: str) -> RunSpec:
     """Read the spec of a run by its id."""
     path = store / run / "spec.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: there is no run {run} in {store}")
     try:
-        spec = RunSpec.model_validate_json(path.read_bytes())
+        spec = RunSpec.model_validate(parse_object(path.read_bytes()))
     except ValidationError as error:
-        raise SpecError(f"{path}: {error.errors()[0]['msg']}") from None
+        raise SpecError(f"{path}: {first_line(error)}") from None
+    except ValueError as error:
+        raise SpecError(f"{path}: {error}; `lossforge bench` would mend it") from None
     if spec.id != run:
         raise SpecError(f"{path} was changed: it describes run {spec.id}")
     return spec
@@ -165,7 +234,7 @@ def estimate(store: Path, runs: Sequence[RunSpec], workers: int) -> timedelta | 
         if not folder.finished:
             left.append(kind)
         elif (about := folder.path / "about.json").exists():
-            spent.setdefault(kind, []).append(json.loads(about.read_text())["seconds"])
+            spent.setdefault(kind, []).append(read_object(about).get("seconds", 0.0))
     if not spent:
         return None
     means = {kind: sum(seconds) / len(seconds) for kind, seconds in spent.items()}

@@ -113,9 +113,8 @@ def bench(
             )
         if executor == "print":
             return
-        ids = {spec.id for spec in specs}
-        records = library.records.read_records(place)
-        diverged = sum(record.failed is not None for record in records if record.id in ids)
+        records = [library.records.read_record(place / spec.id) for spec in specs]
+        diverged = sum(record.failed is not None for record in records)
         if diverged:
             typer.echo(f"{diverged} runs diverged; the report names them", err=True)
         typer.echo(place)

@@ -1,9 +1,11 @@
 """Options that several commands share: their names, how their values are read, and user errors."""
 
 import shlex
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -81,9 +83,13 @@ def new_app(**settings: Any) -> typer.Typer:
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Print user errors as one line and exit with status 2; exit as a signal demands."""
+    """Print user errors as one line and exit with status 2; exit as a signal demands.
+
+    Warnings of this package are printed as one line, too.
+    """
     try:
-        with interrupts.raising():
+        with interrupts.raising(), warnings.catch_warnings():
+            warnings.showwarning = partial(_show_warning, warnings.showwarning)
             yield
     except KeyboardInterrupt as error:
         raise _interrupted(str(error)) from None
@@ -102,6 +108,14 @@ def _interrupted(message: str = "") -> typer.Exit:
     message = message or "interrupted; the same command continues where this one stopped"
     typer.echo(message, err=True)
     return typer.Exit(interrupts.status())
+
+
+def _show_warning(usual: Callable[..., None], message: Any, *details: Any) -> None:
+    filename = str(details[1])
+    if Path(filename).is_relative_to(Path(__file__).parents[1]):
+        typer.echo(f"note: {message}", err=True)
+    else:
+        usual(message, *details)
 
 
 def with_new_names(command: Any, words: list[str]) -> list[str]:

@@ -58,12 +58,20 @@ def report(
         typer.echo(found.text(form or "terminal", width), nl=False)
         if found.unfinished:
             typer.echo(f"note: {found.unfinished} runs are not finished", err=True)
+        if found.unsealed:
+            advice = "`lossforge bench` adds it"
+            typer.echo(f"note: {found.unsealed} runs carry no seal yet; {advice}", err=True)
         if folder:
             command = shlex.join([*words, "--out", str(folder)])
             page = library.report.write_report(found, folder, command)
             typer.echo(f"report: {page}", err=True)
             if show:
                 open_page(page)
+    if found.damaged:
+        for line in found.damaged:
+            typer.echo(f"error: {line}", err=True)
+        typer.echo("damaged runs are left out; `lossforge bench` repeats them", err=True)
+        raise typer.Exit(2)
 
 
 def _default_folder(store: Path) -> Path:

@@ -55,6 +55,8 @@ class Results:
         for label, record in zip(labels, self.records, strict=True):
             cell = self._cells.setdefault((label, setting_key(record)), {})
             other = cell.setdefault(record.spec["seed"], record)
+            if other is not record and other.id == record.id:
+                raise ValueError(f"{record.id} must be there once, got two records of that run")
             if other is not record:
                 raise ValueError(
                     f"{other.id} and {record.id} are both {label} with seed {record.spec['seed']} "

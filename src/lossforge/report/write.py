@@ -37,6 +37,7 @@ class Report:
         differences: Paired differences to the baseline and to the best loss.
         ranking: Ranks over the settings; empty if there are too few.
         paper: The paper's own numbers, if the runs repeat one of its tables.
+        damaged: A line for every damaged file, which is left out.
     """
 
     results: Results
@@ -46,6 +47,7 @@ class Report:
     differences: Sequence[Sheet]
     ranking: Sequence[Sheet]
     paper: dict[str, Any] | None
+    damaged: Sequence[str] = ()
 
     @property
     def sheets(self) -> list[Sheet]:
@@ -56,6 +58,11 @@ class Report:
         """Number of runs of the grids that are not finished."""
         planned = {run for grid in self.grids for run in grid.runs}
         return len(planned - {record.id for record in self.results.records})
+
+    @property
+    def unsealed(self) -> int:
+        """Number of runs of earlier versions, which carry no hash of their contents."""
+        return sum(not record.sealed for record in self.results.records)
 
     def text(self, form: formats.Format, width: int | None = None) -> str:
         """Write all tables in one format; with a terminal's width, the best are bold."""
@@ -72,14 +79,18 @@ class Report:
 def make_report(store: Path, *, baseline: str | None = None, measure: Measure = "last") -> Report:
     """Read finished runs and compare their losses; nothing is trained.
 
+    Damaged runs are left out, and named in `damaged`.
+
     Args:
         store: The folder that `lossforge bench` writes, or an archive of its runs.
         baseline: The loss that the others are compared with; by default CE, or else the first.
         measure: "last", "mean10" or "selected".
     """
-    records, grids = read_records(store), read_grids(store)
+    damaged: list[str] = []
+    records = read_records(store, on_damage=damaged.append)
+    grids = read_grids(store, on_damage=damaged.append)
     if not records:
-        raise FileNotFoundError(f"there is no finished run in {store}")
+        raise FileNotFoundError("; ".join([f"there is no finished run in {store}", *damaged]))
     results = Results(records)
     paper = _paper(grids)
     other = baseline or (BASELINE if BASELINE in results.losses else results.losses[0])
@@ -99,6 +110,7 @@ def make_report(store: Path, *, baseline: str | None = None, measure: Measure = 
         differences,
         [rank_sheet(ranking)] if ranking else [],
         paper,
+        damaged,
     )
 
 

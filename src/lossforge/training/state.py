@@ -2,13 +2,12 @@
 
 import copy
 import io
-import pickle
 import zipfile
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn, optim
+from torch import Tensor, nn, optim
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +44,29 @@ class State:
         model.load_state_dict(self.model)
         optimizer.load_state_dict(copy.deepcopy(self.optimizer))
 
+    def check(self, model: nn.Module, optimizer: optim.Optimizer) -> None:
+        """Raise ValueError unless this state fits a model and its optimizer, which stay the same.
+
+        It does if copies of the two, once restored, have exactly this state.
+        """
+        copied, steps = copy.deepcopy((model, optimizer))
+        try:
+            self.restore(copied, steps)
+            found = State.take(copied, steps, self.metrics)
+            shapes = [
+                (value.shape, parameter.shape)
+                for parameter, values in steps.state.items()
+                for value in values.values()
+                if isinstance(value, Tensor) and value.ndim
+            ]
+            fits = all(one == other for one, other in shapes)
+            epochs = [row["epoch"] for row in self.metrics]
+        except Exception as error:  # load_state_dict raises anything on content of another shape
+            raise ValueError(f"it does not fit the model: {error}") from error
+        fits &= _same(found.model, self.model) and _same(found.optimizer, self.optimizer)
+        if not fits or epochs != list(range(1, 1 + self.epoch)):
+            raise ValueError("it does not fit the model")
+
     def to_bytes(self) -> bytes:
         """Serialise the state."""
         file = io.BytesIO()
@@ -64,12 +86,16 @@ class State:
                 if (damaged := archive.testzip()) is not None:
                     raise ValueError(f"{damaged} fails its checksum")
             return cls(**torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
-        except (
-            ValueError,
-            TypeError,
-            RuntimeError,
-            EOFError,
-            pickle.UnpicklingError,
-            zipfile.BadZipFile,
-        ) as error:
+        except Exception as error:  # torch.load raises anything on damaged content
             raise ValueError(f"content must be a whole training state: {error}") from error
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two state dicts are equal, bit for bit and finite."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)  # NaN is not equal
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and bool(one == other)
