@@ -184,3 +184,25 @@ def test_missing_data_are_named_before_anything_trains(tmp_path):
         check_data([run], tmp_path)
     check_data([one_run("digits", "clean", "CE")], tmp_path)
     assert json.loads(run.spec.model_dump_json())["noise"] == "human:worst"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model_options = {hidden = 2020-01-01}",
+        "data_options = {since = [2020-01-01T10:00:00]}",
+        "training = {lr = 10:00:00}",
+        "title = 2020-01-01",
+        "seeds = 2020-01-01",
+        "model_options = {hidden = nan}",
+        "model_options = {hidden = [inf]}",
+    ],
+)
+def test_what_has_no_place_in_a_spec_is_named_with_its_key(tmp_path, line):
+    """TOML has dates, times and numbers that are not finite; none of them can be hashed."""
+    path = tmp_path / "grid.toml"
+    lines = ['name = "t"', 'data = "digits"', 'model = "mlp"', 'noise = ["clean"]']
+    path.write_text("\n".join([*lines, 'losses = ["CE"]', line]))
+    key = line.partition(" ")[0]
+    with pytest.raises(SpecError, match=rf"^{key}.*, got (datetime|nan|inf)"):
+        read_grid(str(path))

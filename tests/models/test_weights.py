@@ -315,3 +315,11 @@ def test_known_names_ask_torchvision_for_the_file_and_its_hash(monkeypatch, hub,
 def test_wrong_sources_are_named(source, options, error, message):
     with pytest.raises(error, match=message):
         load_weights(network(1), source, **options)
+
+
+@pytest.mark.parametrize("text", ["", "hello weights\n", "epochs,loss\n1,2\n", "}", "\x80\x02."])
+def test_a_text_in_place_of_weights_is_named(tmp_path, text):
+    path = tmp_path / "weights.txt"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"weights\.txt (is not a readable|was refused)"):
+        load_weights(make("mlp", 3, inputs=(4,)), path)

@@ -50,3 +50,12 @@ def test_lengths_must_agree():
 def test_logits_are_not_probabilities():
     with pytest.raises(ValueError, match="are these logits"):
         noise.estimate_noise(torch.tensor([[3.0, -1.0], [0.0, 2.0]]), torch.tensor([0, 1]))
+
+
+def test_a_class_that_is_never_predicted_is_named():
+    """300 classes with 3 samples each: nothing can be learnt of most of them."""
+    pytest.importorskip("cleanlab")
+    given = torch.arange(300).repeat(3)
+    probs = torch.randn(900, 300).softmax(1)
+    with pytest.raises(ValueError, match=r"got none for \d+ of 300 classes .*should get more"):
+        noise.estimate_noise(probs, given)

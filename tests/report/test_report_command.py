@@ -141,7 +141,7 @@ def test_unfinished_runs_are_counted(store):
 def test_a_damaged_record_is_named(store):
     path = next(store.glob("*/record.json"))
     path.write_text("{")
-    result = run(store)
+    result = run(store, "--format", "csv")
     assert result.exit_code == 2
     assert str(path) in result.stderr
 

@@ -17,8 +17,9 @@ from ..files import write_atomically
 from ..loss import Loss
 from ..noise import NoiseSpec
 from ..training import Settings
+from .integrity import shorten
 from .records import grid_hash
-from .spec import Frozen, Protocol, Run, RunSpec, canonical, has_preset, resolve
+from .spec import Frozen, Plain, Protocol, Run, RunSpec, canonical, has_preset, resolve
 
 TRAINING = {field.name for field in fields(Settings)}
 # The preset whose part on a data set is its protocol, the published one where there is one. Data
@@ -64,17 +65,17 @@ class PartSpec(Frozen):
     """
 
     data: str
-    data_options: dict[str, Any] = Field(default_factory=dict)
+    data_options: dict[str, Plain] = Field(default_factory=dict)
     subset: int | None = None
     model: str
-    model_options: dict[str, Any] = Field(default_factory=dict)
+    model_options: dict[str, Plain] = Field(default_factory=dict)
     weights: str | None = None
     preset: str | None = None
     published_decay: bool = True
     noise: list[str]
     losses: list[str | LossSpec]
     seeds: list[int] = Field(default_factory=lambda: [0, 1, 2])
-    training: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Plain] = Field(default_factory=dict)
     threads: int = 1
     hold_out: float = 0.0
     keep_features: bool = False
@@ -226,7 +227,8 @@ def _validated(kind: type[Spec], content: dict[str, Any]) -> Spec:
         only = len(content.get("parts", [])) == 1 and steps[0] == "0"
         place = ".".join(steps[1:] if only else steps)
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise SpecError(f"{place}: {first['msg']}{more}") from None
+        told = f"{place}: {first['msg']}, got {shorten(first['input'])}{more}"
+        raise SpecError(told) from None
 
 
 def save_grid(store: Path, grid: GridSpec, runs: Sequence[RunSpec]) -> None:
@@ -257,7 +259,7 @@ def read_changes(texts: Sequence[str]) -> dict[str, Any]:
             raise SpecError(f"a setting must be key=value, got {text!r}")
         try:
             found[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             found[key.strip()] = value.strip()
     return found
 

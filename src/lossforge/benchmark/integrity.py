@@ -159,7 +159,7 @@ class GridShape(Shape):
     name: str | None = None
     title: str | None = None
     table: str | None = None
-    runs: list[str] = []
+    runs: list[str]
 
 
 def check_shape(shape: type[Shape], content: Mapping[str, Any]) -> None:
@@ -173,9 +173,13 @@ def check_shape(shape: type[Shape], content: Mapping[str, Any]) -> None:
 def first_line(error: ValidationError) -> str:
     """Describe the first of the wrong values in one line."""
     first = error.errors()[0]
-    place, text = ".".join(map(str, first["loc"])), repr(first["input"])
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-    return f"{place}: {first['msg']}, got {shown}"
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}, got {shorten(first['input'])}"
+
+
+def shorten(value: object) -> str:
+    """Write a wrong value for a message."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def check_record(content: Mapping[str, Any], run: str) -> None:

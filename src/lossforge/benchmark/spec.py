@@ -4,9 +4,9 @@ import hashlib
 import json
 import shlex
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from ..catalog import find, parse, settings
 from ..data import check_noise
@@ -16,6 +16,11 @@ from ..loss import Loss
 from ..models import names as model_names
 from ..noise import NoiseSpec
 from ..training import Settings
+
+if TYPE_CHECKING:
+    Plain = Any
+else:
+    Plain = JsonValue  # a date of TOML could not be hashed
 
 Protocol = Literal["paper", "reduced", "own"]
 
@@ -34,7 +39,7 @@ HASHED_TRAINING = (
 class Frozen(BaseModel):
     """Base of all specs: immutable, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class RunSpec(Frozen):
@@ -57,16 +62,16 @@ class RunSpec(Frozen):
     """
 
     data: str
-    data_options: dict[str, Any] = Field(default_factory=dict)
+    data_options: dict[str, Plain] = Field(default_factory=dict)
     subset: int | None = None
     model: str
-    model_options: dict[str, Any] = Field(default_factory=dict)
+    model_options: dict[str, Plain] = Field(default_factory=dict)
     weights: str | None = None
     noise: str = "clean"
     loss: str
     expression: str
     seed: int = 0
-    training: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Plain] = Field(default_factory=dict)
     threads: int = 1
     hold_out: float = 0.0
     keep_features: bool = False

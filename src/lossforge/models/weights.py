@@ -111,8 +111,11 @@ def _read(path: Path) -> object:
             f"{path} was refused: it must hold tensors in plain containers and nothing else, "
             f"since unpickling anything else can run code ({reason})"
         ) from None
-    except (RuntimeError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable file of torch.save: {error}") from error
+    except OSError:
+        raise
+    except Exception as error:  # of any kind: a text is read as the commands of a pickle
+        reason = str(error) if isinstance(error, RuntimeError) else repr(error)
+        raise ValueError(f"{path} is not a readable file of torch.save: {reason}") from error
 
 
 def _fetch(url: str, cache: PathLike | None) -> Path:

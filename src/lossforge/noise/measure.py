@@ -72,6 +72,13 @@ def estimate_noise(probs: Tensor, given: Tensor) -> NoiseEstimate:
     prior, given_if_true, _, _ = count.estimate_py_and_noise_matrices_from_probabilities(
         given.numpy(force=True), probs.detach().double().numpy(force=True)
     )
+    lost = (~(given_if_true.sum(0) > 0)).nonzero()[0].tolist()
+    if lost:
+        raise ValueError(
+            f"probs must predict every class for some samples, got none for {len(lost)} of "
+            f"{probs.shape[1]} classes (the first is {lost[0]}); classes with few samples should "
+            "get more, or be merged with others"
+        )
     T = transition(torch.as_tensor(given_if_true).T)  # cleanlab's columns are the true classes
     prior = torch.as_tensor(prior)
     return NoiseEstimate(T, prior, 1 - (prior @ T.diagonal()).item())

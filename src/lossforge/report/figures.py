@@ -211,11 +211,17 @@ def embed(path: Path, most: int = MOST_POINTS) -> tuple[Any, Any]:
         Positions of shape (N, 2), and the N labels.
 
     Raises:
-        ValueError: If the features are not finite or all equal, as after divergence.
+        ValueError: If the file is damaged, or the features are not finite or all equal, as after
+            divergence.
     """
     numpy = extra("numpy", "bench")
-    with numpy.load(path) as arrays:
-        features, labels = arrays["features"], arrays["labels"]
+    try:
+        with numpy.load(path) as arrays:
+            features, labels = arrays["features"], arrays["labels"]
+        if labels.shape != features.shape[:1]:
+            raise ValueError(f"{len(features)} rows of features and {labels.shape} labels")
+    except Exception as error:  # numpy.load raises anything on a damaged file
+        raise ValueError(f"{path.name} is damaged: {error!r}") from error
     chosen = numpy.unique(numpy.linspace(0, len(features) - 1, min(most, len(features)), dtype=int))
     features = _scaled(features[chosen].reshape(len(chosen), -1))
     method = extra("sklearn.manifold", "bench").TSNE(
