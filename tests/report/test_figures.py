@@ -292,3 +292,12 @@ def test_class_names_are_on_the_axes():
 def test_nothing_to_draw():
     with pytest.raises(ValueError, match="at least one"):
         transition_heatmaps({})
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04" + b"\0" * 100, None])
+def test_damaged_features_are_named(tmp_path, content):
+    path = tmp_path / "features.npz"
+    np.savez(path, features=np.ones((4, 2)), labels=np.arange(4))
+    path.write_bytes(path.read_bytes()[:-60] if content is None else content)
+    with pytest.raises(ValueError, match=r"features\.npz is damaged: "):
+        embed(path)
