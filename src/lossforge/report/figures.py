@@ -216,7 +216,7 @@ def embed(path: Path, most: int = MOST_POINTS) -> tuple[Any, Any]:
     """
     numpy = extra("numpy", "bench")
     try:
-        with numpy.load(path) as arrays:
+        with path.open("rb") as file, numpy.load(file) as arrays:
             features, labels = arrays["features"], arrays["labels"]
         if labels.shape != features.shape[:1]:
             raise ValueError(f"{len(features)} rows of features and {labels.shape} labels")
