@@ -15,6 +15,7 @@ import pytest
 import torch
 from made_records import made, whole_record, write
 from tiny_grid import tiny_runs
+from typer.testing import CliRunner
 
 from lossforge.benchmark import RunFolder, RunSpec, execute
 from lossforge.benchmark.archive import pack, unpack
@@ -22,6 +23,7 @@ from lossforge.benchmark.grid import read_grid, save_grid
 from lossforge.benchmark.integrity import Damaged, parse_object, sealed
 from lossforge.benchmark.records import read_grids, read_record, read_records
 from lossforge.benchmark.store import estimate
+from lossforge.cli.main import app
 from lossforge.training import State
 
 SPEC = RunSpec(data="digits", model="mlp", loss="CE", expression="CE", training={"lr": 0.1})
@@ -219,6 +221,18 @@ def test_a_run_with_a_damaged_record_is_repeated_to_the_same_bytes(store, finish
         assert execute(store, run) == "done"
     assert path.read_bytes() == whole
     assert execute(store, run) == "finished before"
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_line_names_the_damage_in_one_line(store, run):
+    path = store / run.id / "record.json"
+    path.write_text("{")
+    result = CliRunner().invoke(app, ["run", str(store), run.id])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{run.id} done\n"
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"note: {path} is damaged: ")
+    assert line.endswith("; the run is repeated")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}"])

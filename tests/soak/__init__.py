@@ -12,7 +12,7 @@ import importlib
 import signal
 from types import ModuleType
 
-ATTACKS = ("losses", "signals")
+ATTACKS = ("losses", "signals", "stores")
 
 
 def load(name: str) -> ModuleType:
