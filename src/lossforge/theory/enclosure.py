@@ -206,18 +206,29 @@ def _values(base: BaseFunction, x: Tensor) -> Tensor:
 
 def _widened(base: BaseFunction, low: Tensor, high: Tensor, how: str) -> Table:
     """Bounds from computed values, opened by what these may be off."""
-    inner = base
-    while isinstance(inner, Truncated):
-        inner = inner.base
     useful = high[(high > 0) & torch.isfinite(high)]
     log_range = float(useful.max().log() - useful.min().log()) if len(useful) else 0.0
-    exponent = max(abs(float(getattr(inner, name, 0.0))) for name in ("q", "t"))
-    relative = _SLACK * (1 + log_range + exponent)
+    relative = relative_error(base, log_range)
+    inner = _untruncated(base)
+    # alpha d^2 is within 4 eps / 2 of itself, and d within [-1, 1]
     cancels = isinstance(inner, Quadratic)
     absolute = 4 * _EPS * (abs(inner.alpha) + abs(inner.beta)) if cancels else 0.0  # type: ignore[attr-defined]
     low = (low * (1 - relative) - torch.where(low > 0, absolute, 0.0)).clamp(min=0)
     high = high * (1 + relative) + torch.where(high > 0, absolute, 0.0)
     return Table(low, high, True, how)
+
+
+def relative_error(base: BaseFunction, log_range: float) -> float:
+    """What a computed density of this range is trusted to, unless it cancels."""
+    inner = _untruncated(base)
+    exponent = max(abs(float(getattr(inner, name, 0.0))) for name in ("q", "t"))
+    return _SLACK * (1 + log_range + exponent)
+
+
+def _untruncated(base: BaseFunction) -> BaseFunction:
+    while isinstance(base, Truncated):
+        base = base.base
+    return base
 
 
 def _sums(values: Tensor) -> Tensor:

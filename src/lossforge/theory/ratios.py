@@ -15,24 +15,38 @@ R_mirror  the right mean at m by q(m)                      m in (0, 1]
 
 All are 1 or more, and R_G <= kappa_A <= xi_tri <= xi_box, R_mirror <= kappa_B <= xi_tri,
 max(R_G, R_mirror) <= rho_M <= xi_tri.
+
+A table gives upper bounds, rounded outwards. A closed form is never below the supremum by more than
+a relative 2^-41, half of the slack that the ratio tests grant:
+
+* f2 is evaluated in rational arithmetic and rounded once, 2^-52 however small a density gets;
+* the pointwise ratios of f1 are exp(c), c a product of three factors, hence within
+  (5 |c| + 4) 2^-53, and c < 709;
+* running means of f1 and end values of monotone densities are trusted as tables trust a density
+  (see `enclosure.relative_error`); where two of them may be off by more, the ratio is raised.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from ..base import BaseFunction, Exponential, Quadratic
-from .enclosure import CELLS, Table, enclose, quotient
+from .enclosure import CELLS, Table, enclose, quotient, relative_error
 
 _UP = 1 + 2.0**-50  # outward rounding of a quotient or two
+_TRUSTED = 2.0**-41  # relative error that the ratio tests forgive, and more
 _ROUNDS, _PARTS = 9, 64  # of the search for a turn: 54 bits
 _NEAR = 2.0**-20  # closer to an end than anything a strictly monotone density calls flat
 
-_Seven = tuple[float, float, float, float, float, float, float]
+_HALF = Fraction(1, 2)
+
+_Number = Fraction | float
+_Seven = tuple[_Number, _Number, _Number, _Number, _Number, _Number, _Number]
 
 
 @dataclass(frozen=True)
@@ -77,7 +91,8 @@ def ratios(base: BaseFunction, cells: int = CELLS, table: Table | None = None) -
             return _exponential(base)
         if type(base) is Quadratic:
             return _quadratic(base)
-        if base.turning_points() == ():
+        # what derives from a quadratic may cancel, which a table allows for
+        if base.turning_points() == () and not isinstance(base, Quadratic):
             return _monotone(base)
         table = enclose(base, cells)
     found = from_table(table)
@@ -141,8 +156,10 @@ def _monotone(base: BaseFunction) -> Ratios:
     x = torch.tensor([0.0, _NEAR, 1 - _NEAR, 1.0], dtype=torch.float64, device="cpu")
     first, second, third, last = base.density(x).to(torch.float64).tolist()
     falls = first >= last
-    steep, even = (_ratio(first, last), 1.0) if falls else (1.0, _ratio(last, first))
-    whole = max(steep, even)
+    whole = max(first, last) / min(first, last) if 0 < min(first, last) < math.inf else math.inf
+    error = relative_error(base, math.log(whole))
+    whole = _raised(whole, error)
+    steep, even = (whole, 1.0) if falls else (1.0, whole)
     if not base.bounded:
         even = math.inf
     flat = first == second and third == last
@@ -158,7 +175,7 @@ def _exponential(base: Exponential) -> Ratios:
     beta, gamma = base.beta, base.gamma
     mean, mirrored = base.means
     # q / mirrored q is monotone, for phi(x) / phi(1 - x) = exp(beta (1 - 2 gamma) (2x - 1)) is
-    kappas = _kappas(
+    kappa_a, kappa_b = _kappas(
         beta > 0,
         _of_numbers(mean),
         _of_numbers(mirrored),
@@ -166,13 +183,15 @@ def _exponential(base: Exponential) -> Ratios:
         _stationary(lambda y: base.density(1 - y), mirrored, 1 - gamma),
         (),
     )
+    error = relative_error(base, abs(beta))
     box, tri = max(gamma, 1 - gamma) ** 2, max(1 - 2 * gamma, gamma * gamma)
     tilt = beta * (1 - 2 * gamma)
     return _closed(
         (
             _exp(abs(beta) * box),
             _exp(abs(beta) * tri),
-            *kappas,
+            _raised(kappa_a, error),
+            _raised(kappa_b, error),
             _exp(abs(tilt)),
             _exp(max(0.0, -tilt)),
             _exp(max(0.0, tilt)),
@@ -183,75 +202,100 @@ def _exponential(base: Exponential) -> Ratios:
 
 
 def _quadratic(base: Quadratic) -> Ratios:
-    r, gamma = base.alpha / base.beta, base.gamma
-    delta = 0.5 - gamma
+    """In rational arithmetic: floats are fractions, and no density is too small for it.
 
-    def density(distance: float) -> float:
+    The two square roots are right to 256 bits, and the results are rounded to the nearest float:
+    each is within a relative 2^-52 of the supremum.
+    """
+    r = Fraction(float(base.alpha)) / Fraction(float(base.beta))
+    gamma = Fraction(float(base.gamma))
+
+    def density(distance: Fraction) -> Fraction:
         return 1 + r * distance * distance
 
-    def mean_about(centre: float) -> Callable[[float], float]:
-        return lambda x: 1 + r * (x * x / 3 - centre * x + centre * centre)
+    def mean_about(centre: Fraction) -> Callable[[_Number], Fraction]:
+        return lambda x: 1 + r * (Fraction(x) ** 2 / 3 - centre * Fraction(x) + centre * centre)
 
     mean, mirrored = mean_about(gamma), mean_about(1 - gamma)
-    # q / mirrored q - 1 is r (2 gamma - 1) (1 - x) / mirrored q, stationary at `turn` and in no
-    # other point of [0, 1]
-    square = 1 + 3 / r - 3 * gamma * (1 - gamma) if r else -1.0
-    turn = 1 - math.sqrt(square) if square >= 0 else -1.0
-    turns = (turn,) if 0 < turn < 1 else ()
-    stationary = min(1.0, 1.5 * gamma), min(1.0, 1.5 * (1 - gamma))
+    turns = _turns(r, gamma)
+    stationary = min(Fraction(1), gamma * 3 / 2), min(Fraction(1), (1 - gamma) * 3 / 2)
     kappas = _kappas(r > 0, mean, mirrored, *stationary, turns)
 
     farthest, centre = density(max(gamma, 1 - gamma)), density(gamma)
-    v = min(0.5, math.sqrt(1 / r + delta**2)) if r > 0 else 0.5
-    across = _either(_ratio(density(abs(delta) + v), density(abs(delta) - v)))
-    tri = max(_either(centre), across if delta > 0 else 1.0)
-    towards = [_ratio(mean(x), mirrored(x)) for x in (0.0, *turns)]
-    peak = max(1.0, *towards)
+    away = abs(gamma - _HALF)
+    # at most 1/2 from the middle, and nearer where that is a maximum
+    square = 1 / r + away * away if r > 0 else _HALF
+    if square < _HALF**2:
+        across: _Number = r * (_root(square) + away) ** 2 if away else 1
+    else:
+        across = _ratio(density(away + _HALF), density(away - _HALF))
+    tri = max(_either(centre), _either(across) if gamma < _HALF else 1)
+    towards = [_ratio(mean(0), mirrored(0)), *(value for _, value in turns)]
     return _closed(
         (
             _either(farthest),
             tri,
             *kappas,
-            across,
-            peak,
-            max(1.0, *(_ratio(1.0, value) for value in towards)),
+            _either(across),
+            max(1, *towards),
+            max(1, *(_ratio(1, value) for value in towards)),
         ),
-        attained=peak > 1 and peak > towards[0],
+        attained=max(towards) > max(1, towards[0]),
         how="closed form of the quadratic density",
     )
 
 
+def _turns(r: Fraction, gamma: Fraction) -> tuple[tuple[Fraction, Fraction], ...]:
+    """Where in (0, 1) the quotient of a quadratic's running means is stationary, and its value.
+
+    With y = 1 - x the quotient less 1 is (2 gamma - 1) / (y / 3 + square / (3 y) + 1/3 - gamma),
+    stationary at the root of the square and nowhere else. If r < 0 there is no such point: a
+    positive density has -1/r > max(gamma, 1 - gamma)^2, and the square is negative.
+    """
+    square = 1 + 3 / r - 3 * gamma * (1 - gamma) if r > 0 else Fraction(1)
+    if square >= 1:
+        return ()
+    y = _root(square)
+    return ((1 - y, 1 + (2 * gamma - 1) / (2 * y / 3 + Fraction(1, 3) - gamma)),)
+
+
+def _root(square: Fraction) -> Fraction:
+    """The square root, rounded down by less than a relative 2^-256; exact where it is rational."""
+    n, d = square.as_integer_ratio()
+    return Fraction(math.isqrt(n * d << 512), d << 256)
+
+
 def _kappas(
     dips: bool,
-    mean: Callable[[float], float],
-    mirrored: Callable[[float], float],
-    stationary: float,
-    mirrored_stationary: float,
-    turns: tuple[float, ...],
-) -> tuple[float, float]:
+    mean: Callable[[_Number], _Number],
+    mirrored: Callable[[_Number], _Number],
+    stationary: _Number,
+    mirrored_stationary: _Number,
+    turns: tuple[tuple[Fraction, Fraction], ...],
+) -> tuple[_Number, _Number]:
     """kappa_A and kappa_B of a density that dips (or peaks) once, from its running means.
 
     The means then dip (or peak) once too, at the stationary points. `turns` are those of their
-    quotient.
+    quotient, with its values.
     """
 
-    def extreme(over: bool, end: float) -> float:
-        points = (0.0, *(t for t in turns if t < end), end)
-        pairs = ((mean(x), mirrored(x)) for x in points)
+    def extreme(over: bool, end: _Number) -> _Number:
+        pairs: list[tuple[_Number, _Number]] = [(mean(x), mirrored(x)) for x in (0, end)]
+        pairs += [(value, 1) for x, value in turns if x < end]
         return max(_ratio(a, b) if over else _ratio(b, a) for a, b in pairs)
 
-    start, turn, turned = mean(0.0), mean(stationary), mirrored(mirrored_stationary)
+    start, turn, turned = mean(0), mean(stationary), mirrored(mirrored_stationary)
     if dips:
-        kappa_a = max(_ratio(start, turned), extreme(True, 1.0))
-        kappa_b = max(extreme(False, stationary), _ratio(mirrored(1.0), turn))
+        kappa_a = max(_ratio(start, turned), extreme(True, 1))
+        kappa_b = max(extreme(False, stationary), _ratio(mirrored(1), turn))
     else:
-        kappa_a = max(extreme(True, stationary), _ratio(turn, mirrored(1.0)))
-        kappa_b = max(_ratio(turned, start), extreme(False, 1.0))
-    return max(1.0, kappa_a), max(1.0, kappa_b)
+        kappa_a = max(extreme(True, stationary), _ratio(turn, mirrored(1)))
+        kappa_b = max(_ratio(turned, start), extreme(False, 1))
+    return max(1, kappa_a), max(1, kappa_b)
 
 
-def _of_numbers(function: Callable[[Tensor], Tensor]) -> Callable[[float], float]:
-    return lambda x: float(function(torch.tensor([x], dtype=torch.float64, device="cpu")))
+def _of_numbers(function: Callable[[Tensor], Tensor]) -> Callable[[_Number], float]:
+    return lambda x: float(function(torch.tensor([float(x)], dtype=torch.float64, device="cpu")))
 
 
 def _stationary(
@@ -273,7 +317,7 @@ def _stationary(
 
 
 def _closed(values: _Seven, *, attained: bool, how: str) -> Ratios:
-    box, tri, kappa_a, kappa_b, rho, towards, away = values
+    box, tri, kappa_a, kappa_b, rho, towards, away = map(_rounded, values)
     # rounding must not upset the order
     tri = min(tri, box)
     rho = min(rho, tri)
@@ -283,12 +327,26 @@ def _closed(values: _Seven, *, attained: bool, how: str) -> Ratios:
     return Ratios(*seven, certified=True, exact=True, attained=attained, cells=None, how=how)
 
 
-def _ratio(a: float, b: float) -> float:
+def _raised(ratio: _Number, error: float) -> float:
+    """A ratio of two values with this relative error, raised by what would not be forgiven."""
+    return float(ratio) * (1 + max(0.0, 2 * error - _TRUSTED)) if ratio > 1 else 1.0
+
+
+def _rounded(value: _Number) -> float:
+    """The nearest float, but 1 for 1 alone; infinite beyond the largest."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(1.0, 2.0) if nearest == 1 < value else nearest
+
+
+def _ratio(a: _Number, b: _Number) -> _Number:
     return a / b if b > 0 else math.inf
 
 
-def _either(ratio: float) -> float:
-    return max(ratio, _ratio(1.0, ratio))
+def _either(ratio: _Number) -> _Number:
+    return max(ratio, _ratio(1, ratio))
 
 
 def _exp(x: float) -> float:
