@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import mpmath
 import pytest
+import torch
 
 from lossforge import base
 from lossforge.base import Exponential, Quadratic
 from lossforge.constructions import BinaryReduction
-from lossforge.theory import certify
+from lossforge.theory import allowed_ratio, certify
 from lossforge.theory.ratios import ratios
+from lossforge.theory.weights import read_noise
 
 
 def nearly_vanishing(*gammas):
@@ -145,3 +147,24 @@ def test_raised_ratios_cover_the_rounding_of_large_powers(a, q):
 
 def test_density_that_overflows_at_both_ends_has_no_finite_ratio():
     assert ratios(base.ShiftedPower(1e8, 1e8)).xi_box == math.inf
+
+
+def test_allowed_ratio_is_never_above_the_exact_one_by_more_than_half_the_slack():
+    """However small the coefficients that rounding leaves; those of rounding's size count as 0."""
+    draw = random.Random(8)
+    seen = 0
+    for _ in range(400):
+        a = draw.choice([1 / 9, 0.5, draw.uniform(0.05, 3)])
+        near = a / (1 + a) + draw.choice([-1, 1]) * 10 ** draw.uniform(-14, -3)
+        own, rival = (0.999 - near, near) if near < 0.49 else (near + 1e-3 * draw.random(), near)
+        weights = torch.tensor([own, rival, 1 - own - rival]).double()
+        if weights.min() < 0 or own <= rival or rival < weights[2]:
+            continue
+        allowed = float(allowed_ratio(read_noise(weights), a).ratio)
+        total = sum(map(Fraction, weights.tolist()))
+        c = [(1 + Fraction(a)) * Fraction(w) - Fraction(a) * total for w in weights.tolist()]
+        if math.isfinite(allowed):
+            exact_ratio = c[0] / c[1] if c[1] > 0 else c[1] / c[0]
+            assert Fraction(allowed) <= exact_ratio * (1 + Fraction(1, 10**12) / 2)
+            seen += 1
+    assert seen > 50

@@ -18,6 +18,7 @@ from .weights import Rows, read_noise
 
 _ROUNDING = 8 * torch.finfo(torch.float64).eps
 _SLACK = 1e-12  # relative: what rounding may have done to a ratio
+_TRUSTED = 2.0**-41  # what it may have done to the allowed one, less than half of that
 NO_ENCLOSURE = "no proved bounds of the density; see turning_points and lipschitz of base functions"
 
 
@@ -47,7 +48,9 @@ def allowed_ratio(rows: Rows, a: float) -> Allowed:
 
     Infinite where :math:`\max_s c_s \le 0 \le c_t`; :math:`c_t / \max_s c_s` where a rival's
     coefficient is positive (case A); :math:`\min_s |c_s| / |c_t|` where the target's is negative
-    (case B). In every case only the heaviest rival matters.
+    (case B). In every case only the heaviest rival matters. A small coefficient is what two numbers
+    of size 1 + a leave of each other: where its rounding would not be forgiven, the ratio is
+    lowered by it.
     """
     own = coefficients(rows.own, rows.totals, a)
     best = coefficients(rows.rivals[0], rows.totals, a)
@@ -55,6 +58,8 @@ def allowed_ratio(rows: Rows, a: float) -> Allowed:
     case_b = own < 0
     divisor = torch.where(free, 1.0, torch.where(case_b, own, best))
     ratio = torch.where(case_b, best, own) / divisor
+    error = _ROUNDING * (1 + a) * (1 / own.abs() + 1 / best.abs())
+    ratio = ratio * (1 - (error - _TRUSTED).clamp(0, 1))
     return Allowed(torch.where(free, torch.inf, ratio), rows.rivals[1], case_b)
 
 
