@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..numerics import Positive, fit, running_mean
+from ..numerics import Positive, fit, limited, running_mean
 from .point import Point
 
 
@@ -115,7 +115,7 @@ class Smooth(BaseFunction):
 @lru_cache(maxsize=256)
 def _fit_means(base: Smooth) -> tuple[Positive, Positive]:
     """The fitted means of the density: over [0, x] as a function of x, over [1 - y, 1] of y."""
-    degree = len(fit(base.density))
+    degree = len(limited(fit(base.density)))
     upward = running_mean(base.density, degree)
     downward = running_mean(lambda y: base.density(1 - y), degree)
     return Positive.fit(upward), Positive.fit(downward)

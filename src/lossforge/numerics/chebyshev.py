@@ -14,6 +14,7 @@ from ..errors import ApproximationError
 
 Function = Callable[[Tensor], Tensor]
 
+_LONGEST = 512  # of a density: the time to integrate it is cubic in this, ten seconds here
 _DEGREES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 _RESOLVED = 2e-15  # coefficients below this share of the function's size are rounding noise
 _MISFIT = 5e-14  # largest error allowed between the nodes, relative to the function's size
@@ -90,6 +91,17 @@ def fit(function: Function, *, floor: float = 0.0) -> tuple[float, ...]:
             f"{misfit:.1e} between the sampling points: it varies faster than {n} points can show"
         )
     return result
+
+
+def limited(series: tuple[float, ...]) -> tuple[float, ...]:
+    """The series of a density, unless it is too long to integrate."""
+    if len(series) > _LONGEST:
+        raise ApproximationError(
+            f"a series of at most {_LONGEST} Chebyshev coefficients is needed, but this one takes "
+            f"{len(series)}; choose a function with fewer or wider features, or give its "
+            "antiderivative in closed form by a base function of your own"
+        )
+    return series
 
 
 def evaluate(series: Sequence[float], x: Tensor) -> Tensor:
