@@ -178,7 +178,10 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, default=ROOT / "runs" / "audit-benchmark")
     parser.add_argument("--archive", type=Path, default=ROOT / "results" / "digits.jsonl.gz")
     options = parser.parse_args(words)
-    noises, seeds = options.noise.split(","), [int(seed) for seed in options.seeds.split(",")]
+    noises, typed = options.noise.split(","), options.seeds.split(",")
+    if not all(word.isdecimal() for word in typed):
+        parser.error(f"--seeds must be whole numbers such as 0,1,2, got {options.seeds!r}")
+    seeds = [int(word) for word in typed]
     if len(seeds) < 2:
         parser.error("--seeds must be two or more, for an interval")
     torch.set_num_threads(1)  # as in the runs of the archive; small networks gain nothing by more

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import io
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,37 @@ def test_values_are_by_seed():
     values = results.values("BEF", column)
     assert list(values) == [0, 1, 2]
     assert values[1] == record("BEF", "clean", 1).last()
+
+
+HOSTILE = "<script>a|b</script>\x1b[2J\n`c`*d*[e](f) $g$ _h -- \\i"
+
+
+def hostile_sheet():
+    field = Field(HOSTILE, bold=True, aside=HOSTILE)
+    return Sheet(HOSTILE, ["loss", HOSTILE], [f"[{HOSTILE}"], [[field]], [HOSTILE])
+
+
+def test_markdown_obeys_no_name():
+    text = formats.markdown(hostile_sheet())
+    assert len(text.splitlines()) == 7
+    assert not re.search("[<>\x1b]", text)
+    cells = [line for line in text.splitlines() if line.startswith("|")]
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in cells] == [3, 3, 3]
+    assert r"&lt;script&gt;a\|b&lt;/script&gt;\\x1b[2J\\n\`c\`\*d\*[e]\(f) \$g\$ _h -- \\i" in text
+
+
+def test_latex_obeys_no_name():
+    text = formats.latex(hostile_sheet())
+    tame = formats.latex(Sheet("a", ["loss", "a"], ["a"], [[Field("a", bold=True)]], ["a"]))
+    assert len(text.splitlines()) == len(tame.splitlines())
+    assert r"\textless{}script\textgreater{}a\textbar{}b" in text
+    assert r"\textbackslash{}x1b[2J\textbackslash{}n\textasciigrave{}c" in text
+    assert r"\$g\$ \_h -{}- \textbackslash{}i" in text
+    assert "\n{}[" in text  # not an option of the \\ before it
+
+
+def test_terminal_obeys_no_name():
+    for width in (None, 80):
+        text = formats.terminal(hostile_sheet(), width)
+        assert not re.search("\x1b(?!\\[[01]m)", text)
+        assert r"\x1b[2J\n`c`" in text

@@ -1,5 +1,6 @@
 """`lossforge bench`: run a grid; `lossforge run`: do one of its runs by its id."""
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -118,7 +119,8 @@ def bench(
         if diverged:
             typer.echo(f"{diverged} runs diverged; the report names them", err=True)
         typer.echo(place)
-        typer.echo(f"`lossforge report {place}` makes tables and figures of it", err=True)
+        hint = shlex.join(["lossforge", "report", str(place)])
+        typer.echo(f"`{hint}` makes tables and figures of it", err=True)
 
 
 def _check(parts: Sequence[Sequence["Run"]], data_dir: Path | None) -> None:
@@ -187,7 +189,7 @@ def run(
 def _read_seeds(text: str | None) -> list[int]:
     words = separate([text or ""])
     if not all(word.isdecimal() for word in words):
-        raise ValueError(f"seeds must be whole numbers such as 0,1,2, got {text!r}")
+        raise ValueError(f"--seeds must be whole numbers such as 0,1,2, got {text!r}")
     return [int(word) for word in words]
 
 

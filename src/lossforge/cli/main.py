@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import unknown
 from .options import new_app, with_new_names
-from .output import checked_output
+from .output import checked_output, visible_controls
 
 # name: the first line of its help; a test compares the two
 COMMANDS = {
@@ -33,6 +33,10 @@ _MODULES = {"run": "bench"}  # of commands that share a module
 
 class Commands(TyperGroup):
     """The subcommands in `COMMANDS`, listed in full and imported when they are used."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        with visible_controls():
+            return super().main(*arguments, **options)
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ..noise import NoiseSpec
 
+MOST_CLASSES = 25_000  # a transition matrix of more takes over 5 GB
 # noise/spec.py has all forms; a test compares the two
 FORMS = (
     "symmetric:RATE, pair:RATE, asymmetric:[MAP:]RATE (MAP is cifar10, cifar100, mnist or next), "
@@ -93,10 +94,12 @@ def one_line_errors() -> Iterator[None]:
             yield
     except KeyboardInterrupt as error:
         raise _interrupted(str(error)) from None
-    except (OSError, TypeError, ValueError, ImportError, RuntimeError) as error:
+    except (OSError, TypeError, ValueError, ImportError, RuntimeError, MemoryError) as error:
         if interrupts.was_interrupted():  # inside an import, an interrupt becomes another error
             raise _interrupted() from None
         message = str(error)
+        if isinstance(error, MemoryError) or "can't allocate memory" in message:
+            message = "there is not enough memory for this"
         if isinstance(error, OSError) and error.filename and error.strerror:
             message = f"{error.filename}: {error.strerror}"
         typer.echo(f"error: {message}", err=True)
@@ -229,6 +232,11 @@ def complete_noise(text: str, num_classes: int | None = None, data: str | None =
         num_classes, class_map = data_classes(data, num_classes)
     elif num_classes is not None:
         check_integer("--classes", num_classes, 2)
+        if num_classes > MOST_CLASSES:
+            raise ValueError(
+                f"--classes must be at most {MOST_CLASSES:,}, got {num_classes:,}: the transition "
+                f"matrix would take {8e-9 * num_classes**2:,.0f} GB"
+            )
     spec = library.noise.NoiseSpec.parse(text)
     return Noise(text, spec, spec.transition(num_classes, class_map), data)
 

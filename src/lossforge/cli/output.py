@@ -4,12 +4,14 @@ import errno
 import io
 import itertools
 import os
+import re
 import sys
 import textwrap
 import webbrowser
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, TextIO, cast
 
 import typer
 from rich.console import Console
@@ -17,9 +19,54 @@ from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
+from ..text import printable
+
 WIDTH, INDENT = 100, 10
 CELL = 36  # of a piped table whose lines are cut
 READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
+BOLD = re.compile("(\x1b\\[[01]m)")  # on and off: all the style that our own tables have
+
+
+class _Visible:
+    """A text stream that shows control characters instead of sending them to the terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        parts = BOLD.split(text) if self.stream.isatty() else [text]
+        shown = [part if BOLD.fullmatch(part) else printable(part, "\n\t") for part in parts]
+        encoding = self.stream.encoding or "utf-8"
+        self.stream.write("".join(shown).encode(encoding, "backslashreplace").decode(encoding))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def visible_controls() -> Iterator[None]:
+    """Let nothing that is printed control the terminal: names come from files and their owners.
+
+    Progress bars write to the streams below, see `_console`.
+    """
+    streams = sys.stdout, sys.stderr
+    # a stream that the caller closed is None
+    sys.stdout, sys.stderr = (cast(TextIO, stream and _Visible(stream)) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def _console() -> Console:
+    """A console on stderr that moves the cursor; its texts must be printable."""
+    stream = sys.stderr
+    return Console(file=stream.stream if isinstance(stream, _Visible) else stream)
 
 
 def labelled(label: str, text: str) -> list[str]:
@@ -43,6 +90,7 @@ def table(
         header: Whether the first row is one.
         width: Of piped lines; longer cells are cut. None keeps all of them whole.
     """
+    rows = [tuple(map(printable, row)) for row in rows]
     if not in_terminal():
         return _aligned(rows, width)
     console = Console()
@@ -79,9 +127,9 @@ def cut(text: str, width: int) -> str:
 @contextmanager
 def waiting(text: str) -> Iterator[Callable[[str], None]]:
     """Show on stderr, in a terminal, what is being computed; yields a function that updates it."""
-    with Console(stderr=True).status(text) as status:
+    with _console().status(Text(printable(text))) as status:
         try:
-            yield status.update
+            yield lambda text: status.update(Text(printable(text)))
         except KeyboardInterrupt:
             raise KeyboardInterrupt("interrupted") from None
 
@@ -89,7 +137,7 @@ def waiting(text: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def progress_bar(*columns: ProgressColumn) -> Iterator[Progress]:
     """A progress bar on stderr, so that output can be piped; disabled outside a terminal."""
-    console = Console(stderr=True)
+    console = _console()
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:

@@ -17,6 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import extra
+from ..text import from_csv_cell
 from .dataset import Dataset, Split, stratify
 from .features import featurise, standardise
 from .source import PathLike
@@ -171,7 +172,11 @@ def _feature_names(
 
 
 def read_columns(path: PathLike) -> Columns:
-    """Read a table; the suffix gives its type: .csv, .tsv, .parquet or .pq."""
+    """Read a table; the suffix gives its type: .csv, .tsv, .parquet or .pq.
+
+    An apostrophe that keeps a spreadsheet from running a cell of a CSV or TSV file is dropped, see
+    `lossforge.text.csv_cell`.
+    """
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in _DELIMITERS and kind not in _PARQUET:
@@ -179,7 +184,8 @@ def read_columns(path: PathLike) -> Columns:
         raise ValueError(f"a table must be a file of type {known}, got {path}")
     if not path.is_file():
         advice = "give a .csv, .tsv or .parquet file whose columns have names"
-        raise FileNotFoundError(f"{path}: no such file; {advice}")
+        what = "not a regular file" if path.exists() else "no such file"
+        raise FileNotFoundError(f"{path}: {what}; {advice}")
     table = _read_parquet(path) if kind in _PARQUET else _read_text(path, _DELIMITERS[kind])
     if not len(table):
         raise ValueError(f"{path} must have at least one row below its header")
@@ -213,7 +219,7 @@ def _read_text(path: Path, delimiter: str) -> Columns:
         try:
             for row in reader:
                 if row:
-                    rows.append(row)
+                    rows.append([from_csv_cell(cell) for cell in row])
                     lines.append(begin)
                 if row and len(row) != len(rows[0]):
                     raise ValueError(

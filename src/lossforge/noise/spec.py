@@ -19,7 +19,6 @@ FILE.csv, FILE.npy     a transition matrix; row i holds the labels that class i 
 
 import csv
 import hashlib
-import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ import torch
 from torch import Tensor
 
 from ..errors import SpecError, extra, unknown
+from ..text import csv_text, from_csv_cell
 from .transition import CLASS_MAPS, asymmetric, pair, symmetric, transition
 
 FILES = (".csv", ".npy")
@@ -244,7 +244,7 @@ def read_matrix(path: Path) -> tuple[Tensor, tuple[str, ...] | None]:
         raise SpecError(f"a matrix must be a .csv or .npy file, got {str(path)!r}")
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = [
-            [cell.strip() for cell in line]
+            [from_csv_cell(cell.strip()) for cell in line]
             for line in csv.reader(file)
             if any(map(str.strip, line))
         ]
@@ -268,13 +268,11 @@ def matrix_csv(weights: Tensor, classes: Sequence[str] | None = None) -> str:
         weights: (K, K) numbers.
         classes: The names of the classes, written in a header row and in the first column.
     """
-    rows = [[repr(number) for number in row] for row in weights.tolist()]
+    rows = weights.tolist()
     if classes is not None:
         named = zip(classes, rows, strict=True)
         rows = [["", *classes], *([name, *row] for name, row in named)]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
+    return csv_text(rows)
 
 
 def _read_npy(path: Path) -> Tensor:

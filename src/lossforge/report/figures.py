@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..errors import extra
 from .statistics import Ranking
-from .style import COLOURS, INK, MUTED, look, new_figure, style
+from .style import COLOURS, INK, MUTED, caption, look, new_figure, style
 
 Balance = tuple[float, float]
 Seeds = Sequence[Sequence[float | None]]
@@ -45,7 +45,7 @@ def curves(
         figure, axis = new_figure(height=1 + 0.07 * rows)
         for name, seeds in lines.items():
             _draw_curve(axis, name, seeds, names or list(lines))
-        axis.set_title(title)
+        axis.set_title(caption(title))
         axis.set_xlabel("epoch")
         axis.set_ylabel(ylabel)
         axis.margins(x=0.01)
@@ -67,7 +67,7 @@ def _draw_curve(axis: Any, name: str, seeds: Seeds, names: Sequence[str]) -> Non
             low.append(means[-1] - spread)
             high.append(means[-1] + spread)
     marker = "o" if len(epochs) == 1 else None
-    (line,) = axis.plot(epochs, means, linewidth=1.5, marker=marker, label=name, **looks)
+    (line,) = axis.plot(epochs, means, linewidth=1.5, marker=marker, label=caption(name), **looks)
     line.set_gid(f"series-{place}")  # lets the page highlight one
     if any(above > below for above, below in zip(high, low, strict=True)):
         band = axis.fill_between(epochs, low, high, color=looks["color"], alpha=0.16, linewidth=0)
@@ -98,7 +98,7 @@ def ablation(families: Mapping[str, Mapping[Balance, Sequence[float]]], *, title
             places |= {share: f"{lam:g} : {mu:g}" for share, (lam, mu) in ordered}
         crowded = any(after - before < 0.18 for before, after in pairwise(sorted(places)))
         axis.set_xticks(list(places), list(places.values()), rotation=45 if crowded else 0)
-        axis.set_title(title)
+        axis.set_title(caption(title))
         axis.set_xlabel("lam : mu (target separation : binary reduction)")
         axis.set_ylabel("accuracy (%)")
         figure.legend(loc="outside lower center", ncols=4)
@@ -115,9 +115,11 @@ def ranks(ranking: Ranking) -> Any:
     """
     with style():
         figure, axis = new_figure(height=0.35 + 0.09 * len(ranking.ranks))
-        names, means = list(ranking.ranks), list(ranking.ranks.values())
+        names, means = [caption(name) for name in ranking.ranks], list(ranking.ranks.values())
+        places = range(len(names))  # two long names may be cut to the same
         looks = {"color": COLOURS[0], "ecolor": MUTED, "elinewidth": 1.2, "capsize": 3}
-        axis.errorbar(means, names, xerr=ranking.critical / 2, fmt="o", markersize=5, **looks)
+        axis.errorbar(means, places, xerr=ranking.critical / 2, fmt="o", markersize=5, **looks)
+        axis.set_yticks(places, names)
         _plain(axis, f"Mean rank over {ranking.settings} settings", "mean rank, 1 is best")
         axis.margins(y=0.08)
     return figure
@@ -135,11 +137,12 @@ def cost(seconds: Mapping[str, Sequence[float]], *, title: str) -> Any:
     """
     with style():
         figure, axis = new_figure(height=0.35 + 0.09 * len(seconds))
-        names = list(seconds)
-        medians = [statistics.median(seconds[name]) for name in names]
-        bars = axis.barh(names, medians, color=COLOURS[0], height=0.6)
+        medians = [statistics.median(times) for times in seconds.values()]
+        places = range(len(seconds))  # two long names may be cut to the same
+        bars = axis.barh(places, medians, color=COLOURS[0], height=0.6)
+        axis.set_yticks(places, [caption(name) for name in seconds])
         axis.bar_label(bars, [f"{value:.3g}" for value in medians], padding=3, color=INK)
-        _plain(axis, title, "seconds per epoch, median")
+        _plain(axis, caption(title), "seconds per epoch, median")
         axis.margins(x=0.12)
     return figure
 
@@ -170,10 +173,10 @@ def transition_heatmaps(
         figsize=(3.6 * len(matrices) + 0.6, 4.2), layout="constrained"
     )
     axes = figure.subplots(1, len(matrices), squeeze=False)[0]
-    for axis, (caption, T) in zip(axes, matrices.items(), strict=True):
+    for axis, (name, T) in zip(axes, matrices.items(), strict=True):
         image = axis.imshow(T.numpy(force=True), cmap="Blues", vmin=0, vmax=1)
         axis.grid(visible=False)
-        axis.set_title(caption, fontsize=11)
+        axis.set_title(caption(name), fontsize=11)
         axis.set_xlabel("given label")
         _name_classes(axis, len(T), classes)
         if len(T) <= 20:
@@ -186,7 +189,7 @@ def transition_heatmaps(
 def _name_classes(axis: Any, num_classes: int, classes: Sequence[str] | None) -> None:
     if num_classes > 20:
         return  # matplotlib chooses the ticks
-    names = classes or [str(label) for label in range(num_classes)]
+    names = [caption(name) for name in classes or map(str, range(num_classes))]
     axis.set_xticks(range(num_classes), names, rotation=90 if classes else 0, fontsize=8)
     axis.set_yticks(range(num_classes), names, fontsize=8)
 
@@ -266,7 +269,7 @@ def scatter(positions: Any, labels: Any, *, title: str) -> Any:
             linewidths=0,
             rasterized=len(labels) > 300,
         )
-        axis.set_title(title)
+        axis.set_title(caption(title))
         axis.set_xticks([])
         axis.set_yticks([])
         axis.set_aspect("equal", adjustable="datalim")

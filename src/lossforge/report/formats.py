@@ -1,12 +1,17 @@
-"""Sheets as text for a terminal, Markdown and LaTeX, and tables as CSV."""
+"""Sheets as text for a terminal, Markdown and LaTeX, and tables as CSV.
 
-import csv
+Names come from files: each format escapes what it would otherwise obey.
+"""
+
 import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from ..errors import extra
+from ..text import csv_text, printable
 from .tables import AccuracyTable, Field, Sheet
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
@@ -14,12 +19,36 @@ FORMATS: tuple[Format, ...] = get_args(Format)
 GAP = 2  # between columns in a terminal
 LATEX = {
     **{letter: f"\\{letter}" for letter in "&%_#${}"},
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
     "±": r"$\pm$",
-    "–": "--",
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
 }
+MARKDOWN = {
+    **{letter: f"\\{letter}" for letter in "\\`*|$~"},
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+}
+
+
+def _rewritten(sheet: Sheet, write: Callable[[str], str]) -> Sheet:
+    """Apply `write` to every text of a sheet."""
+    return Sheet(
+        write(sheet.title),
+        [write(name) for name in sheet.head],
+        [write(name) for name in sheet.names],
+        [
+            [replace(field, text=write(field.text), aside=write(field.aside)) for field in row]
+            for row in sheet.rows
+        ],
+        [write(note) for note in sheet.notes],
+    )
 
 
 def terminal(sheet: Sheet, width: int | None = None) -> str:
@@ -30,6 +59,7 @@ def terminal(sheet: Sheet, width: int | None = None) -> str:
         width: Width of the terminal, if the output is one: the best fields are then bold, and a
             table that is too wide is split. Elsewhere a star marks the best.
     """
+    sheet = _rewritten(sheet, printable)
     texts = [
         [_terminal_field(field, bold=width is not None) for field in row] for row in sheet.rows
     ]
@@ -75,7 +105,12 @@ def _aligned(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     stream = io.StringIO()
     # wide enough for any table: tables are split before, and fields are never cut
     console = extra("rich.console", "bench").Console(
-        file=stream, width=10**6, markup=False, highlight=False, color_system="standard"
+        file=stream,
+        width=10**6,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        color_system="standard",
     )
     console.print(table)
     return stream.getvalue().rstrip("\n")
@@ -97,6 +132,7 @@ def _blocks(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 def markdown(sheet: Sheet) -> str:
     """Write a GitHub table."""
+    sheet = _rewritten(sheet, _markdown_text)
     lines = [
         f"**{sheet.title}**",
         "",
@@ -114,45 +150,54 @@ def markdown(sheet: Sheet) -> str:
     return "\n".join(lines)
 
 
+def _markdown_text(text: str) -> str:
+    shown = "".join(MARKDOWN.get(letter, letter) for letter in printable(text))
+    return shown.replace("](", r"]\(")  # no link
+
+
 def latex(sheet: Sheet) -> str:
     """Write a LaTeX table with the rules of the package booktabs."""
+    sheet = _rewritten(sheet, _latex_text)
     best = ". The two best are bold." if sheet.has_bold else ""
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{_escape(sheet.title)}{best}}}",
+        rf"\caption{{{sheet.title}{best}}}",
         rf"\begin{{tabular}}{{l{'c' * (len(sheet.head) - 1)}}}",
         r"\toprule",
-        rf"{' & '.join(map(_escape, sheet.head))} \\",
+        rf"{' & '.join(sheet.head)} \\",
         r"\midrule",
     ]
     for name, row in zip(sheet.names, sheet.rows, strict=True):
         texts = []
         for field in row:
-            text = _escape(field.text)
-            aside = rf" {{\small ({_escape(field.aside)})}}" if field.aside else ""
-            texts.append((rf"\textbf{{{text}}}" if field.bold else text) + aside)
-        lines.append(rf"{' & '.join([_escape(name), *texts])} \\")
+            aside = rf" {{\small ({field.aside})}}" if field.aside else ""
+            texts.append((rf"\textbf{{{field.text}}}" if field.bold else field.text) + aside)
+        # the \\ of the line before would take [ or * as its option
+        guard = "{}" if name.startswith(("[", "*")) else ""
+        lines.append(rf"{guard}{' & '.join([name, *texts])} \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par {{\small {_escape(note)}}}" for note in sheet.notes]
+    lines += [rf"\par {{\small {note}}}" for note in sheet.notes]
     return "\n".join([*lines, r"\end{table}"])
 
 
-def _escape(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in text)
+def _latex_text(text: str) -> str:
+    written = "".join(LATEX.get(letter, letter) for letter in printable(text))
+    return re.sub("-(?=-)", "-{}", written).replace("–", "--")  # no dash of two hyphens
 
 
 def table_csv(tables: Sequence[AccuracyTable]) -> str:
-    """Write one line per number, with four digits after the point."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
+    """Write one line per number, with four digits after the point.
+
+    See `lossforge.text.csv_cell` for names.
+    """
     head = "data,setting,noise,test,k,measure,loss,mean,std,n,seeds,paper_mean,paper_std"
-    writer.writerow(head.split(","))
+    rows: list[list[object]] = [[*head.split(",")]]
     for table in tables:
         for name, row in zip(table.losses, table.cells, strict=True):
             for column, cell in zip(table.columns, row, strict=True):
                 where = [table.data, column.label, column.noise, column.test, table.k]
                 numbers = [cell.mean, cell.std, cell.n, table.seeds, *(cell.paper or (None, None))]
                 shown = [f"{n:.4f}" if isinstance(n, float) else n for n in numbers]
-                writer.writerow([*where, table.measure, name, *shown])
-    return stream.getvalue()
+                rows.append([*where, table.measure, name, *shown])
+    return csv_text(rows)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .style import INK, MUTED, RULE, look, new_figure, style
+from .style import INK, MUTED, RULE, caption, look, new_figure, style
 
 NOTHING = 1e-3  # up to this rate, bisection has found none
 
@@ -40,8 +40,15 @@ def frontiers(peaks: Sequence[float], rates: Mapping[str, Sequence[float]], *, t
             color=MUTED,
             fontsize=8,
         )
-        axis.text(0.015, 0.03, _unproved(rates), transform=axis.transAxes, color=MUTED, fontsize=8)
-        axis.set(title=title, xlim=(peaks[0], peaks[-1]), ylim=(0, 1))
+        axis.text(
+            0.015,
+            0.03,
+            caption(_unproved(rates), 200),
+            transform=axis.transAxes,
+            color=MUTED,
+            fontsize=8,
+        )
+        axis.set(title=caption(title), xlim=(peaks[0], peaks[-1]), ylim=(0, 1))
         axis.set_xlabel("share of the wrong labels that go to one class")
         axis.set_ylabel("noise rate up to which it is proved")
         ticks = [peaks[0], *(t for t in (0.25, 0.5, 0.75) if t > peaks[0] + 0.1), peaks[-1]]
@@ -67,7 +74,7 @@ def _draw(
         marker="o" if alone else None,
         markersize=5,
         markevery=alone,
-        label=name,
+        label=caption(name),
         clip_on=False,
         zorder=3,
         **looks,

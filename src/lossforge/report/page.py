@@ -1,6 +1,7 @@
 """Self-contained pages, without network or other files: of a report and of an audit."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -8,6 +9,7 @@ from typing import Any
 
 from ..benchmark.records import Grid, Measure, Record
 from ..errors import extra
+from ..text import printable
 from .panels import Group
 from .results import Results
 from .style import COLOURS, DASHES, inline_svg
@@ -77,7 +79,7 @@ def page(
         sections=sections,
         figures=[_figure(group, i, markup) for i, group in enumerate(groups)],
         command=command,
-        benches=[f"lossforge bench {grid.name}" for grid in grids],
+        benches=[shlex.join(["lossforge", "bench", grid.name]) for grid in grids],
         environment=_environment(results.records),
         runs=[_run(record, measure) for record in results.records],
         source=source,
@@ -182,7 +184,7 @@ def _run(record: Record, measure: Measure) -> dict[str, Any]:
 def _fine(text: str) -> Any:
     """Set what follows a number smaller, and write true minus signs."""
     markupsafe = extra("markupsafe", "bench")
-    first, _, rest = re.sub(r"-(?=[\d.])", "\u2212", text).partition(" ")
+    first, _, rest = re.sub(r"-(?=[\d.])", "\u2212", printable(text)).partition(" ")
     tail = markupsafe.Markup(" <small>{}</small>").format(rest) if rest else ""
     return markupsafe.escape(first) + tail
 
@@ -230,9 +232,15 @@ def _template(name: str) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja.StrictUndefined,
+        finalize=_shown,
     )
     environment.filters |= {"fine": _fine, "percent": lambda share: f"{100 * share:.1f} %"}
     return environment.get_template(name)
+
+
+def _shown(value: Any) -> Any:
+    """Show control characters of a text; markup is the page's own."""
+    return printable(value, "\n") if type(value) is str else value
 
 
 def _source(name: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import extra
-from .style import COLOURS, INK, MUTED, SIZE, style
+from .style import COLOURS, INK, MUTED, SIZE, caption, style
 
 COLUMNS = 3
 
@@ -87,7 +87,7 @@ def _history(
         axis.plot(
             without, base, "|", color=MUTED, markersize=5, label="stopped early, not admitted"
         )
-    axis.set(title=title, xlabel="trial", ylabel="accuracy on held-out\nnoisy labels in %")
+    axis.set(title=caption(title), xlabel="trial", ylabel="accuracy on held-out\nnoisy labels in %")
     axis.xaxis.get_major_locator().set_params(integer=True)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import extra
+from ..text import printable
 
 INK, MUTED, RULE = "#22262b", "#6a7078", "#d5d9de"
 COLOURS = (
@@ -67,6 +68,15 @@ def new_figure(width: float = 1.0, height: float = 1.0) -> tuple[Any, Any]:
     return figure, figure.subplots()
 
 
+def caption(text: str, most: int = 100) -> str:
+    """Write a name for a figure: without controls or formulas, its middle cut out if it is long."""
+    text = printable(text)
+    if len(text) > most:
+        text = f"{text[: most // 2]}…{text[1 - most // 2 :]}"
+    # matplotlib reads $...$ as a formula, and leaves names that begin with _ out of legends
+    return f"{' ' if text.startswith('_') else ''}{text}".replace("$", r"\$")
+
+
 def look(name: str, names: Sequence[str]) -> dict[str, Any]:
     """Return colour and dashes of one of several lines, the same in every figure."""
     place = list(names).index(name)
@@ -113,15 +123,21 @@ def inline_svg(figure: Any, prefix: str, label: str) -> str:
     text = stream.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
-    text = re.sub(r'\bid="', f'id="{prefix}-', text)
-    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", text)
-    text = re.sub(r"font-family: [^;\"]+", "font-family: var(--sans)", text)
-    for colour, name in ((INK, "ink"), (MUTED, "muted"), (RULE, "rule")):
-        text = text.replace(colour, f"var(--{name})")
-    safe = label.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    text = re.sub("<[^>]+>", lambda tag: _adapted(tag[0], prefix), text)
+    safe = printable(label).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     opening = f'<svg role="img" aria-label="{safe}"'
     text = re.sub(r'^<svg((?:\s+[\w:]+="[^"]*")*)', lambda m: opening + _kept(m[1]), text, count=1)
     return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _adapted(tag: str, prefix: str) -> str:
+    """Make ids unique, and take fonts and colours from the page."""
+    tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
+    tag = re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", tag)
+    tag = re.sub(r"font-family: [^;\"]+", "font-family: var(--sans)", tag)
+    for colour, name in ((INK, "ink"), (MUTED, "muted"), (RULE, "rule")):
+        tag = tag.replace(colour, f"var(--{name})")
+    return tag
 
 
 def _kept(attributes: str) -> str:
