@@ -2,6 +2,7 @@
 
 import base64
 import io
+import os
 
 import numpy as np
 import pytest
@@ -124,3 +125,20 @@ def test_pictures_in_the_wrong_folder_are_found(tmp_path):
     expected = {f"{name}/{i:02d}.png" for name in ("blue", "red") for i in (3, 17, 29)}
     assert expected == names
     assert found.noise.rate.value == pytest.approx(6 / 80, abs=0.05)
+
+
+def test_a_pipe_among_the_images_is_named_and_not_waited_for(tmp_path):
+    root = photos(tmp_path / "photos", 3)
+    os.mkfifo(root / "red" / "pipe.png")
+    with pytest.raises(ValueError, match=r"pipe.png: not a regular file; repair or remove it"):
+        read_folder(root)
+
+
+def test_names_that_are_not_utf8_are_read(tmp_path):
+    root = photos(tmp_path / "photos", 3)
+    latin = os.fsdecode(b"caf\xe9")
+    (root / "red").rename(root / latin)
+    (root / latin / "00.png").rename(root / latin / f"{latin}.png")
+    found = read_folder(root)
+    assert found.dataset.classes == ("blue", latin)
+    assert str(root / latin / f"{latin}.png") in [found.where(row) for row in range(6)]

@@ -1,5 +1,7 @@
 """Which column is what, and what is said of a table that cannot be audited."""
 
+import os
+
 import pytest
 import torch
 from audit_fixtures import animals, write_csv
@@ -19,7 +21,7 @@ def test_numbers_and_a_label_are_told_apart(tmp_path):
     assert found.dataset.train.inputs.shape == (120, 2)
     assert found.dataset.train.true is None
     assert found.dataset.tests == {}
-    assert found.notes[0] == "label column 'label', guessed from its name; --label names another"
+    assert found.notes[0] == "label column 'label', guessed from its name; label= names another"
     assert found.notes[1] == "numbers and categories: 'size', 'weight'"
     assert found.where(0) == "animals.csv:2"
     assert found.text(0).startswith("size=")
@@ -45,7 +47,7 @@ def test_a_last_column_of_few_values_is_taken_for_the_label(tmp_path):
 
 def test_where_no_column_looks_like_a_label_it_is_asked_for(tmp_path):
     rows = [(i / 7, i / 3) for i in range(60)]
-    with pytest.raises(ValueError, match="cannot guess the label column; name it with --label"):
+    with pytest.raises(ValueError, match="cannot guess the label column; name it by label="):
         read_table(table(tmp_path, ("a", "b"), rows))
 
 
@@ -155,3 +157,9 @@ def test_features_do_not_depend_on_labels(tmp_path):
     first = read_table(write_csv(tmp_path / "a.csv", rows))
     second = read_table(write_csv(tmp_path / "b.csv", other))
     assert torch.equal(first.dataset.train.inputs, second.dataset.train.inputs)
+
+
+def test_a_table_that_is_no_regular_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(FileNotFoundError, match=r"pipe.csv: not a regular file"):
+        read_table(tmp_path / "pipe.csv")

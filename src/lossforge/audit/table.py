@@ -1,5 +1,6 @@
 """Read a user's table: find the label column, and encode texts, numbers and categories."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def read_table(
     notes = []
     if label is None:
         label, why = _guess_label(table)
-        notes.append(f"label column {label!r}, guessed from {why}; --label names another")
+        notes.append(f"label column {label!r}, guessed from {why}; label= names another")
     else:
         notes.append(f"label column {label!r}")
     _check_labels(table, label)
@@ -47,19 +48,19 @@ def read_table(
     if len(classes) < 2:
         raise ValueError(
             f"{path}: {label!r} must have two classes or more, got only {classes[0]!r}; "
-            "--label names another column"
+            "label= names another column"
         )
     if len(classes) > len(table) / 2:
         raise ValueError(
             f"{path}: {label!r} has {len(classes)} different values in {len(table)} rows, too "
-            "many for classes; --label names another column"
+            "many for classes; label= names another column"
         )
     texts, others, left_out = _roles(table, label, columns)
     for names, what in ((texts, "text"), (others, "numbers and categories")):
         if names:
             notes.append(f"{what}: {_listed(names)}")
     notes += [
-        f"left out: {name!r} {why}; --column names what to learn from" for name, why in left_out
+        f"left out: {name!r} {why}; columns= names what to learn from" for name, why in left_out
     ]
     inputs = _features(table, texts, others)
     dataset = Dataset(table.path.stem, classes, Split(inputs, table.labels(label, classes)), {})
@@ -90,7 +91,7 @@ def _read(path: Path) -> Columns:
         if isinstance(error.__cause__, UnicodeDecodeError):
             raise ValueError(
                 f"{path} is not UTF-8 text; convert it first, for example with "
-                f"`iconv -f LATIN1 -t UTF-8 {path} > utf8.csv`"
+                f"`iconv -f LATIN1 -t UTF-8 {shlex.quote(str(path))} > utf8.csv`"
             ) from error
         raise
 
@@ -108,7 +109,7 @@ def _guess_label(table: Columns) -> tuple[str, str]:
     if len(table.values) == 1 and ";" in last:
         raise ValueError(f"{table.path} is separated by semicolons; write it with commas")
     raise ValueError(
-        f"{table.path}: cannot guess the label column; name it with --label; "
+        f"{table.path}: cannot guess the label column; name it by label=; "
         f"the columns are {_listed([*table.values])}"
     )
 
@@ -166,7 +167,7 @@ def _features(table: Columns, texts: Sequence[str], others: Sequence[str]) -> to
         try:
             check_complete(others, table)
         except ValueError as error:
-            advice = "fill it, remove the row, or name the columns to learn from with --column"
+            advice = "fill it, remove the row, or name the columns to learn from by columns="
             raise ValueError(f"{error}; {advice}") from None
         blocks += encode(others, table)
     return torch.cat(blocks, 1)

@@ -108,6 +108,8 @@ class ImageFiles:
 def _read(path: Path, use: Callable[[Any], T]) -> T:
     """Open an image and use it; an error about its content names the file."""
     pillow = extra("PIL.Image", "bench")
+    if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+        raise ValueError(f"{path}: not a regular file")
     with path.open("rb") as stream:
         try:
             with pillow.open(stream) as image:
