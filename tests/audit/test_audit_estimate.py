@@ -6,6 +6,7 @@ from audit_fixtures import labels, posterior
 
 from lossforge.audit import estimate
 from lossforge.noise import estimate_noise, flips, symmetric
+from lossforge.noise.measure import EstimationError
 
 
 def run(T, n=900, repeats=1, resamples=60, seed=0):
@@ -89,3 +90,16 @@ def test_the_same_generator_gives_the_same_interval():
     first, again, other = (run(symmetric(3, 0.2), seed=seed)[0].rate for seed in (0, 0, 1))
     assert first == again
     assert first != other
+
+
+def test_a_class_without_a_confident_sample_is_named():
+    given = torch.arange(60) % 20  # three samples of each class, and chance predicts them
+    generator = torch.Generator().manual_seed(0)
+    probs = torch.randn(60, 20, generator=generator, dtype=torch.float64).softmax(1)
+    names = [f"c{k}" for k in range(20)]
+    with pytest.raises(
+        EstimationError, match=r"class 'c\d+'.* cannot be estimated, because no samp"
+    ):
+        estimate([probs], given, generator=generator, classes=names)
+    with pytest.raises(EstimationError, match=r"the noise of class \d+.* cannot be estimated"):
+        estimate([probs], given, generator=generator)

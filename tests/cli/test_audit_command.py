@@ -14,8 +14,12 @@ import torch
 from typer.testing import CliRunner
 
 import lossforge
+from lossforge.audit.folder import write_audit
 from lossforge.cli import audit as command
 from lossforge.cli.main import app
+from lossforge.data.tables import read_columns
+from lossforge.noise import NoiseSpec
+from lossforge.training import folds as training_folds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audit"))
 from audit_fixtures import animals, finding, write_csv
@@ -179,3 +183,74 @@ def test_it_is_in_the_help_and_names_every_option():
     assert "audit" in CliRunner().invoke(app, ["--help"]).stdout
     assert set(lossforge.audit.CANDIDATES) <= set(lossforge.names())
     assert f"By default {', '.join(lossforge.audit.CANDIDATES)}." in " ".join(shown.split())
+
+
+def test_an_interrupted_audit_is_continued_by_the_same_command(table, monkeypatch, tmp_path):
+    words = (table, *QUICK, "--no-trials", "--loss", "BEF")
+    whole = json.loads(run(*words, "--json").stdout)
+    trained, original = [], training_folds.train
+
+    def train(*arguments, **options):
+        if len(trained) == 2:
+            raise KeyboardInterrupt
+        trained.append(1)
+        return original(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_folds, "train", train)
+        result = run(*words)
+    assert result.exit_code == 130
+    end = "interrupted; the same command continues where this one stopped"
+    assert result.stderr.splitlines()[-1] == end
+    result = run(*words)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[0] == "cross-validation, fold 3 of 3"
+    found = json.loads((tmp_path / "runs/audit/animals.csv/audit.json").read_text())
+    for one in (whole, found):
+        one["method"].pop("seconds")
+    assert found == whole
+
+
+@pytest.mark.parametrize("out", ["file/out", "full"])
+def test_an_output_that_cannot_be_written_is_found_before_the_data_are_read(tmp_path, out):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full" / "suspects.csv").mkdir(parents=True)
+    result = run("nothing.csv", "--out", out)
+    assert result.exit_code == 2
+    assert "must be" in result.stderr
+    assert "nothing.csv" not in result.stderr
+
+
+HOSTILE = ("=cmd|' /C calc'!A1", "\x1b]0;owned\x07\x1b[2J", "<script>a|b</script>\u202e")
+
+
+def test_no_class_name_is_obeyed_by_terminal_or_spreadsheet(tmp_path):
+    names = dict(zip(("cat", "cow", "dog"), HOSTILE, strict=True))
+    rows = [(a, b, names[name]) for a, b, name in animals(240)]
+    path = write_csv(tmp_path / "animals.csv", rows)
+    result = run(path, *QUICK, "--no-trials", "--loss", "BEF")
+    assert result.exit_code == 0, result.output
+    assert "\x1b" not in result.output
+    assert "\u202e" not in result.output
+    assert r"\x1b]0;owned\x07\x1b[2J" in result.stdout
+    folder = tmp_path / "runs" / "audit" / "animals.csv"
+    with (folder / "suspects.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert not [cell for cell in cells if cell.startswith("=")]
+    table = read_columns(folder / "suspects.csv")
+    assert {*table["given"], *table["suggested"]} == {*HOSTILE}
+    assert {*NoiseSpec.parse(str(folder / "transition.csv")).classes} == {*HOSTILE}
+    page = (folder / "index.html").read_text()
+    assert "<script>a" not in page
+    assert "\x1b" not in page
+    assert json.loads((folder / "audit.json").read_text())["data"]["classes"] == sorted(HOSTILE)
+
+
+def test_names_that_are_not_utf8_are_written(tmp_path):
+    name = "photos/caf\udce9.png"
+    page = write_audit(finding(where=lambda row: name), tmp_path, "lossforge audit photos")
+    assert r"photos/caf\xe9.png" in page.read_text(encoding="utf-8")
+    table = read_columns(tmp_path / "suspects.csv")
+    assert set(table["where"]) == {r"photos/caf\xe9.png"}
+    found = json.loads((tmp_path / "audit.json").read_text())
+    assert found["suspects"][0]["where"] == name

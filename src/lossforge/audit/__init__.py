@@ -1,7 +1,9 @@
 """Estimate the noise in labels of unknown quality, and recommend a loss for it."""
 
-from .audit import Audit, Method, Suspect, audit
+from .audit import audit
 from .candidates import CANDIDATES, Candidate, Recommendation
+from .findings import Audit, Method, Suspect
+from .folder import check_folder, default_folder
 from .noise import Confusion, Estimated, Interval, estimate
 from .read import Progress, read_subject
 from .subject import Subject
@@ -19,6 +21,8 @@ __all__ = [
     "Subject",
     "Suspect",
     "audit",
+    "check_folder",
+    "default_folder",
     "estimate",
     "read_subject",
 ]

@@ -20,7 +20,8 @@ from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset
 from ..training import Diverged, Settings
-from ..training.folds import Fold, assign_folds, fit_fold, split_folds
+from ..training.folds import Fold, Prediction, assign_folds, fit_fold, split_folds
+from .kept import Kept
 
 LOSS = "CE"
 PATIENCE = 6  # epochs without a better prediction of the held-out labels
@@ -74,6 +75,7 @@ def cross_validate(
     epochs: int,
     seed: int,
     device: str = "cpu",
+    kept: Kept | None = None,
     on_epoch: Callable[[int, int], object] | None = None,
 ) -> OutOfFold:
     """Predict each fold by a network trained on all other folds.
@@ -84,6 +86,7 @@ def cross_validate(
         epochs: Maximum number of epochs.
         seed: Of folds, weights and batch order.
         device: Where to train.
+        kept: Predictions of an interrupted call.
         on_epoch: Called after every epoch with the fold and the epoch.
     """
     given = dataset.train.given
@@ -95,11 +98,13 @@ def cross_validate(
             if on_epoch is not None:
                 on_epoch(fold.number, epoch)
 
-        found = fit_fold(
+        found = _fit(
+            dataset,
             fold,
-            fresh_network(dataset, folds * seed + fold.number),
-            parse(LOSS),
+            LOSS,
             settings_for(len(fold.seen), epochs),
+            kept,
+            weights=folds * seed + fold.number,
             seed=folds * seed + fold.number,
             device=device,
             patience=PATIENCE,
@@ -121,6 +126,7 @@ def try_losses(
     epochs: int,
     seed: int,
     device: str = "cpu",
+    kept: Kept | None = None,
     on_progress: Callable[[int, float], object] | None = None,
 ) -> dict[str, float]:
     """Measure the accuracy on held-out noisy labels of networks trained with each loss.
@@ -135,6 +141,7 @@ def try_losses(
         epochs: The number of epochs.
         seed: Of folds, weights and batch order.
         device: Where to train.
+        kept: Predictions of an interrupted call.
         on_progress: Called after every epoch with the index of the loss and the finished share of
             its work.
 
@@ -151,11 +158,13 @@ def try_losses(
 
         given = fold.held_out.given
         try:
-            found = fit_fold(
+            found = _fit(
+                dataset,
                 fold,
-                fresh_network(dataset, folds * seed + fold.number),
-                parse(losses[index]),
+                losses[index],
                 settings_for(len(fold.seen), epochs, lr=TRIAL_LR, schedule="cosine"),
+                kept,
+                weights=folds * seed + fold.number,
                 seed=seed,
                 device=device,
                 on_epoch=end_epoch,
@@ -170,6 +179,61 @@ def try_losses(
         found = torch.cat([hits(index, fold) for fold in islice(all_folds, held_out)])
         shares[loss] = int(found.sum()) / len(found)
     return shares
+
+
+def _fit(
+    dataset: Dataset,
+    fold: Fold,
+    loss: str,
+    settings: Settings,
+    kept: Kept | None,
+    *,
+    weights: int,
+    seed: int,
+    device: str,
+    patience: int | None = None,
+    on_epoch: Callable[[int], object],
+) -> Prediction:
+    """Predict a fold as `fit_fold` does, unless the prediction is kept.
+
+    Args:
+        dataset: The data, which the network fits.
+        fold: The fold to predict.
+        loss: A loss or expression.
+        settings: Of the training.
+        kept: Predictions of an interrupted call.
+        weights: Seed of the initial weights.
+        seed: As for `fit_fold`, like all that follows.
+        device: Where to train.
+        patience: When to stop.
+        on_epoch: Called after every epoch.
+    """
+
+    def fit() -> Prediction:
+        return fit_fold(
+            fold,
+            fresh_network(dataset, weights),
+            parse(loss),
+            settings,
+            seed=seed,
+            device=device,
+            patience=patience,
+            on_epoch=on_epoch,
+        )
+
+    if kept is None:
+        return fit()
+    return kept.prediction(
+        fit,
+        rows=fold.rows.tolist(),
+        network=network_of(dataset),
+        weights=weights,
+        loss=str(parse(loss)),
+        settings=settings,
+        seed=seed,
+        device=device,
+        patience=patience,
+    )
 
 
 def trial_epochs(best_epochs: Sequence[int], limit: int) -> int:

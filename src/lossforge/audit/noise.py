@@ -1,6 +1,7 @@
 """Estimate the noise rate and the confused classes, with intervals."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +9,7 @@ from torch import Generator, Tensor
 
 from ..data.dataset import members
 from ..noise import NoiseEstimate, estimate_noise
+from ..noise.measure import EstimationError
 
 RESAMPLES = 100
 PAIRS = 10
@@ -67,7 +69,12 @@ class Estimated:
 
 
 def estimate(
-    probs: Sequence[Tensor], given: Tensor, *, generator: Generator, resamples: int = RESAMPLES
+    probs: Sequence[Tensor],
+    given: Tensor,
+    *,
+    generator: Generator,
+    resamples: int = RESAMPLES,
+    classes: Sequence[str] | None = None,
 ) -> Estimated:
     """Estimate the noise from probabilities out of fold, with intervals from resampling.
 
@@ -79,22 +86,32 @@ def estimate(
         probs: (N, K) probabilities from each repeat.
         given: (N,) the labels.
         generator: Draws the resamples.
-        resamples: The number of resamples.
+        resamples: The number of resamples; those in which a class cannot be estimated are left out.
+        classes: The names of the classes, for an error.
     """
-    found = estimate_noise(_mean(probs), given)
-    alone = tuple(estimate_noise(one, given).rate for one in probs) if len(probs) > 1 else ()
-    drawn = [
-        estimate_noise(_mean([probs[k] for k in chosen])[rows], given[rows])
+    found = estimate_noise(_mean(probs), given, classes=classes)
+    single = _estimates((one, given) for one in probs) if len(probs) > 1 else [found]
+    drawn = _estimates(
+        (_mean([probs[k] for k in chosen])[rows], given[rows])
         for chosen, rows in _resample(len(probs), given, generator, resamples)
-    ]
+    )
     matrices = tuple(one.T for one in drawn)
     return Estimated(
         found,
         _interval(found.rate, [one.rate for one in drawn]),
-        alone or (found.rate,),
+        tuple(one.rate for one in single),
         tuple(_confusions(found, matrices, len(given))),
         matrices,
     )
+
+
+def _estimates(parts: Iterable[tuple[Tensor, Tensor]]) -> list[NoiseEstimate]:
+    """Estimate the noise of each part, except where a class has no confident sample."""
+    found = []
+    for probs, given in parts:
+        with suppress(EstimationError):
+            found.append(estimate_noise(probs, given))
+    return found
 
 
 def _resample(

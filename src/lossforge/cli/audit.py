@@ -1,7 +1,6 @@
 """`lossforge audit`: what noise is in your labels, and which loss fits it."""
 
 import json
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 
+from ..text import printable
 from . import library
 from .options import AsJson, DataDir, Device, one_line_errors, pick_device, separate
 from .output import WIDTH, labelled, open_page, progress_bar, table
 
 if TYPE_CHECKING:
-    from ..audit import Audit, Progress
+    from ..audit import Progress
 
 PAIRS, SUSPECTS = 6, 10
 
@@ -86,16 +86,19 @@ def audit(
 
     A small network is cross-validated on the labels as they are; no true label is read. Writes
     index.html, suspects.csv, transition.csv (for `lossforge certify` and `lossforge design`) and
-    audit.json.
+    audit.json. After an interruption the same command continues where it stopped.
 
     \b
     lossforge audit reviews.csv --label sentiment --open
     lossforge audit photos/ --out audit
     lossforge audit digits --noise symmetric:0.4
     """
-    with one_line_errors(), _progress() as show_progress:
+    folder = out or (None if as_json else library.audit.default_folder(data))
+    with one_line_errors(), _progress(folder) as show_progress:
         if out is not None and out.exists() and not out.is_dir():
             raise ValueError(f"--out must be a folder, {str(out)!r} is a file")
+        if folder is not None:
+            library.audit.check_folder(folder)
         library.torch.set_num_threads(1)  # networks so small are slower on several cores
         subject = library.audit.read_subject(
             data,
@@ -116,34 +119,15 @@ def audit(
             trials=trials,
             seed=seed,
             device=pick_device(device),
+            folder=folder,
+            command=_command(),
             on_progress=show_progress,
         )
     with one_line_errors():
-        folder = out or (None if as_json else Path("runs/audit") / _file_name(subject.name))
-        page = None if folder is None else write(found, folder, _command())
         plain = found.to_dict()
         typer.echo(json.dumps(plain) if as_json else "\n".join(lines(plain, folder)))
-        if page is not None and show:
-            open_page(page)
-
-
-def write(found: "Audit", folder: Path, command: str) -> Path:
-    """Write all files of an audit and return the page."""
-    folder.mkdir(parents=True, exist_ok=True)
-    plain = found.to_dict()
-    shown = [one["index"] for one in plain["suspects"][: library.page.SHOWN]]
-    images = {row: image for row in shown if (image := found.subject.picture(row)) is not None}
-    page = folder / "index.html"
-    text = library.page.audit_page(plain, command=command, pictures=images)
-    page.write_text(text, encoding="utf-8")
-    (folder / "suspects.csv").write_text(found.suspects_csv(), encoding="utf-8")
-    (folder / "transition.csv").write_text(found.transition_csv(), encoding="utf-8")
-    (folder / "audit.json").write_text(json.dumps(plain) + "\n", encoding="utf-8")
-    return page
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "data"
+        if folder is not None and show:
+            open_page(folder / "index.html")
 
 
 def _command() -> str:
@@ -152,15 +136,16 @@ def _command() -> str:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[["Progress"], None]]:
+def _progress(folder: Path | None) -> Iterator[Callable[["Progress"], None]]:
     """A bar in a terminal, and a line for each step elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with progress_bar(*columns) as bar:
         task, printed = bar.add_task("reading", total=None), ""
 
         def show(now: "Progress") -> None:
             nonlocal printed
-            bar.update(task, description=now.text, completed=now.done, total=now.total)
+            text = printable(now.text)
+            bar.update(task, description=text, completed=now.done, total=now.total)
             if bar.disable and now.text != printed:
                 printed = now.text
                 typer.echo(now.text, err=True)
@@ -168,7 +153,9 @@ def _progress() -> Iterator[Callable[["Progress"], None]]:
         try:
             yield show
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("interrupted; nothing was written") from None
+            if folder is None or not folder.exists():
+                raise KeyboardInterrupt("interrupted; nothing was written") from None
+            raise
 
 
 def lines(found: dict[str, Any], folder: Path | None = None) -> list[str]:

@@ -1,5 +1,6 @@
 """Measuring label noise: counted where the true labels are known, otherwise estimated."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -42,7 +43,13 @@ class NoiseEstimate(NamedTuple):
     rate: float
 
 
-def estimate_noise(probs: Tensor, given: Tensor) -> NoiseEstimate:
+class EstimationError(ValueError):
+    """No sample is confidently of a class, so that its noise cannot be estimated."""
+
+
+def estimate_noise(
+    probs: Tensor, given: Tensor, *, classes: Sequence[str] | None = None
+) -> NoiseEstimate:
     """Estimate the noise from a model's probabilities and the noisy labels alone.
 
     This is confident learning, by cleanlab's estimator: a sample counts towards the class whose
@@ -53,6 +60,10 @@ def estimate_noise(probs: Tensor, given: Tensor) -> NoiseEstimate:
             not fitted to that sample (cross-validation). A model that has memorised its labels
             agrees with them, and the estimate is then near zero.
         given: The labels as given; every class must occur.
+        classes: The names of the classes, for errors.
+
+    Raises:
+        EstimationError: If no sample is confidently of a class.
 
     References:
         Northcutt, Jiang and Chuang, Confident Learning, JAIR 2021. https://arxiv.org/abs/1911.00068
@@ -74,10 +85,11 @@ def estimate_noise(probs: Tensor, given: Tensor) -> NoiseEstimate:
     )
     lost = (~(given_if_true.sum(0) > 0)).nonzero()[0].tolist()
     if lost:
-        raise ValueError(
-            f"probs must predict every class for some samples, got none for {len(lost)} of "
-            f"{probs.shape[1]} classes (the first is {lost[0]}); classes with few samples should "
-            "get more, or be merged with others"
+        names = [repr(classes[k]) if classes else str(k) for k in lost[:3]]
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        raise EstimationError(
+            f"the noise of class {', '.join(names)}{more} cannot be estimated, because no sample "
+            "is predicted as one with confidence; merge rare classes, or label more samples of them"
         )
     T = transition(torch.as_tensor(given_if_true).T)  # cleanlab's columns are the true classes
     prior = torch.as_tensor(prior)

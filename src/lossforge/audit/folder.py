@@ -1,0 +1,69 @@
+"""The folder of an audit: its default, the check before the work, and its files."""
+
+import json
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from ..data.source import PathLike
+from ..files import write_atomically
+from ..report.page import SHOWN, audit_page
+from .findings import Audit
+
+PAGE = "index.html"
+FILES = (PAGE, "suspects.csv", "transition.csv", "audit.json")
+
+
+def default_folder(data: PathLike) -> Path:
+    """Return the folder for the audit of some data, `runs/audit/NAME`."""
+    name = re.sub(r"[^\w.-]+", "-", Path(data).resolve().name).strip("-.") or "data"
+    return Path("runs/audit") / name
+
+
+def check_folder(folder: PathLike) -> None:
+    """Raise unless the files of an audit can be written to a folder; nothing is left there.
+
+    Args:
+        folder: It need not exist; the nearest existing folder above it must then be writable.
+    """
+    path = Path(folder).absolute()
+    there = next(place for place in (path, *path.parents) if place.exists())
+    if not there.is_dir():
+        raise ValueError(f"the audit must be written to a folder, {str(there)!r} is a file")
+    for name in FILES:
+        if (path / name).is_dir():
+            raise ValueError(f"{str(path / name)!r} must be a file or absent, it is a folder")
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write: {error.strerror}", str(there)) from None
+
+
+def write_audit(found: Audit, folder: Path, command: str) -> Path:
+    """Write the files of an audit, and return the page.
+
+    Args:
+        found: The findings.
+        folder: Where to write, created if missing.
+        command: The command that repeats the audit, shown on the page.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = found.to_dict()
+    page = audit_page(plain, command=command, pictures=_pictures(found))
+    contents = (page, found.suspects_csv(), found.transition_csv(), json.dumps(plain) + "\n")
+    for name, content in zip(FILES, contents, strict=True):
+        write_atomically(folder / name, content.encode())
+    return folder / PAGE
+
+
+def _pictures(found: Audit) -> dict[int, str]:
+    """Return the images of the suspects on the page; one that has gone meanwhile is left out."""
+    images = {}
+    for one in found.suspects[:SHOWN]:
+        with suppress(OSError, ValueError):
+            image = found.subject.picture(one.index)
+            if image is not None:
+                images[one.index] = image
+    return images
