@@ -1,6 +1,7 @@
 """A page in headless Chromium, driven over its debugging pipe with the standard library alone."""
 
 import base64
+import fcntl
 import json
 import os
 import select
@@ -21,8 +22,9 @@ class Browser:
         self._answers, write_answers = os.pipe()
 
         def connect() -> None:
-            # above 4 first, so that neither is overwritten before it is copied
-            ends = os.dup(read_commands), os.dup(write_answers)
+            # above 4 first, so that neither is overwritten before it is copied; 3 and 4 may be free
+            # again, as matplotlib closes its fonts after a fork
+            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 5) for end in (read_commands, write_answers)]
             os.dup2(ends[0], 3)
             os.dup2(ends[1], 4)
 
