@@ -62,6 +62,11 @@ def assert_close(actual: Tensor, expected: Tensor, dtype: torch.dtype = torch.fl
     )
 
 
+def assert_identical(actual: Tensor, expected: Tensor) -> None:
+    """Equal in every bit; NaN equals NaN."""
+    torch.testing.assert_close(actual, expected, equal_nan=True, rtol=0, atol=0)
+
+
 def value_and_gradient(loss: Callable[[Tensor], Tensor], logits: Tensor) -> tuple[Tensor, Tensor]:
     """The detached value and the gradient of its sum with respect to the logits."""
     logits = logits.detach().clone().requires_grad_()

@@ -44,14 +44,14 @@ def assert_compiled_equals_eager(loss, logits, target, dtype, backend="inductor"
 @pytest.mark.parametrize("case", INDEX, ids=lambda case: case.id)
 def test_index_targets_with_ignored_rows(case: Case) -> None:
     z, t = 3 * torch.randn(16, 10, dtype=torch.float32), torch.randint(10, (16,))
-    t[::5] = -100
+    t[::5], z[::5, 0], z[0, 1] = -100, -torch.inf, torch.nan
     assert_compiled_equals_eager(case.make(), z, t, torch.float32)
 
 
 @pytest.mark.parametrize("case", TRACED, ids=lambda case: case.id)
 def test_every_other_loss_is_traced_without_a_graph_break(case: Case) -> None:
     z, t = 3 * torch.randn(8, 10, dtype=torch.float32), torch.randint(10, (8,))
-    t[::5] = -100
+    t[::5], z[::5, 0], z[0, 1] = -100, -torch.inf, torch.nan
     assert_compiled_equals_eager(case.make(10), z, t, torch.float32, backend="aot_eager")
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from bases import ids
 from cases import CASES, OVER_CASES, OVER_CONSTRUCTIONS, Case
-from laws import assert_close, batch, law, rows, value_and_gradient
+from laws import assert_close, assert_identical, batch, law, rows, value_and_gradient
 from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.gradcheck import GradcheckError
 from torch.func import grad, jacrev, vmap
@@ -181,6 +181,70 @@ def test_ignored_rows_have_zero_gradient_and_do_not_count(case: Case) -> None:
     assert_close(value, kept_value)
     assert_close(gradient[~ignored], kept)
     assert (gradient[ignored] == 0).all()
+
+
+POISON = {"masked": -torch.inf, "infinite": torch.inf, "nan": torch.nan}
+POLICIES = {
+    "plain": {},
+    "weighted": {"weight": torch.tensor([0.5, 2.0, 1.0, 0.0, 3.0], dtype=torch.float64)},
+    "smoothed": {"label_smoothing": 0.2},
+}
+
+
+@OVER_CASES
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES.keys())
+def test_an_ignored_row_counts_for_nothing_whatever_its_logits(
+    case: Case, poison: float, policy: dict
+) -> None:
+    z, t = batch(n=12)
+    ignored = torch.arange(12) % 3 != 1
+    z[~ignored] = z[~ignored].masked_fill(torch.rand(4, 5) < 0.2, -torch.inf)
+    z[ignored] = z[ignored].masked_fill(torch.rand(8, 5) < 0.5, poison)
+    z[0], z[2, 0] = poison, poison  # a whole row, and the class that stands in for the label
+    t = t.where(~ignored, -100)
+    blank = z.where(~ignored[:, None], 0.0)
+    for reduction in ("none", "sum", "mean"):
+        loss = case.make().with_policy(reduction=reduction, **policy)
+        value, gradient = value_and_gradient(lambda x, loss=loss: loss(x, t), z)
+        expected, slope = value_and_gradient(lambda x, loss=loss: loss(x, t), blank)
+        alone, kept = value_and_gradient(lambda x, loss=loss: loss(x, t[~ignored]), z[~ignored])
+        assert torch.equal(gradient[ignored], torch.zeros(8, 5))
+        assert_identical(gradient, slope)
+        assert_identical(value, expected)
+        assert_close(gradient[~ignored], kept)
+        assert_close(value[~ignored] if reduction == "none" else value, alone)
+
+
+@OVER_CONSTRUCTIONS
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON.keys())
+def test_an_ignored_row_counts_for_nothing_under_transforms(case: Case, poison: float) -> None:
+    z, t = batch()
+    z[::2, 0], t[::2] = poison, -100
+    loss = case.make().with_policy(reduction="sum")
+    _, expected = value_and_gradient(lambda x: loss(x, t), z)
+    gradients = vmap(grad(loss))(z, t)
+    assert_close(gradients, expected)
+    assert (gradients[::2] == 0).all()
+    assert (vmap(jacrev(jacrev(loss)))(z, t)[::2] == 0).all()
+    x = z.requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(x, t), x, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.square().sum(), x)
+    assert (second[::2] == 0).all()
+
+
+@OVER_CONSTRUCTIONS
+@law("from-probs", TypeError)
+def test_an_ignored_row_of_probabilities_may_hold_anything(case: Case) -> None:
+    z, t = batch()
+    probs = z.softmax(1)
+    probs[0], probs[1], probs[2], t[:3] = 0.0, torch.nan, -3.0, -100
+    loss = case.make()
+    value, gradient = value_and_gradient(lambda u: loss.from_probs(u, t), probs)
+    alone, kept = value_and_gradient(lambda u: loss.from_probs(u, t[3:]), probs[3:])
+    assert_close(value, alone)
+    assert_close(gradient[3:], kept)
+    assert (gradient[:3] == 0).all()
 
 
 @OVER_CASES

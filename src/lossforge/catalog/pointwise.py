@@ -15,7 +15,7 @@ from .ranges import SCALE, log, uniform, whole
 
 @register("CE", "-log p_y", bounded=False, paper="good1952")
 class CE(Named, TargetLoss):
-    """Cross entropy, equal to `torch.nn.CrossEntropyLoss` in every respect."""
+    """Cross entropy, equal to `torch.nn.CrossEntropyLoss` but for NaN gradients of ignored rows."""
 
     def __init__(self, **policy: Unpack[Policy]) -> None:
         super().__init__(base.Log(), **policy)

@@ -32,7 +32,8 @@ class Loss(nn.Module, ABC):
 
     Args:
         weight: (C,) rescaling weight of each class.
-        ignore_index: A label that contributes neither loss nor gradient.
+        ignore_index: A label that contributes neither loss nor gradient, whatever its logits are.
+            (Torch's gradient is NaN there if they are infinite or NaN.)
         reduction: "none", "mean" (over the kept weights; NaN if none is kept) or "sum".
         label_smoothing: Share of the target spread evenly over all classes, in [0, 1].
     """
@@ -126,7 +127,8 @@ class Loss(nn.Module, ABC):
             probs: Probabilities in the shape of `forward`'s input; classes must sum to one.
             target: As for `forward`.
         """
-        rules.check_probs(probs)
+        if not isinstance(probs, Tensor) or not probs.is_floating_point() or probs.dim() == 0:
+            raise TypeError(f"probs must be a floating-point tensor with classes, got {probs!r}")
         return self._reduced(probs, target, normalised=True)
 
     def _reduced(
@@ -135,20 +137,27 @@ class Loss(nn.Module, ABC):
         if not torch.compiler.is_compiling():
             # The attributes may have been set since construction.
             rules.check_policy(self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-        soft = rules.check_call(input, target, self.weight, self.ignore_index)
+        soft, ignoring = rules.check_call(input, target, self.weight, self.ignore_index)
         dtype = rules.output_dtype(input, target, self.weight, soft)
         wide = torch.float32 if dtype in rules.HALF else dtype
-        others = tuple(Scores(rules.rows(view).to(wide)) for view in views)
-        values = rules.rows(input).to(wide)
-        values = rules.safe_log(values) if normalised else values
-        scores = Scores(values, normalised=normalised, views=others)
+        values, *others = (rules.rows(one) for one in (input, *views))
+        keep = target.reshape(-1).long() != self.ignore_index if ignoring else None
+        if keep is not None:
+            # A constant stands in for what is ignored: whatever was there, its gradient is 0.
+            blank = 1 / values.shape[1] if normalised else 0.0
+            values, *others = (torch.where(keep[:, None], one, blank) for one in (values, *others))
+        if normalised:
+            rules.check_probs(values)
+        values = rules.safe_log(values.to(wide)) if normalised else values.to(wide)
+        seen = tuple(Scores(other.to(wide)) for other in others)
+        scores = Scores(values, normalised=normalised, views=seen)
         weight = None if self.weight is None else self.weight.to(wide)
         if soft:
             values = self._soft(scores, rules.rows(target).to(wide), weight)
             kept: Tensor | int = values.shape[0]
             shape = torch.Size() if input.dim() == 1 else input.shape[:1] + input.shape[2:]
         else:
-            values, kept = self._hard(scores, target.reshape(-1).long(), weight)
+            values, kept = self._hard(scores, target.reshape(-1).long(), weight, keep)
             shape = target.shape if input.dim() > 1 else torch.Size()
         if self.reduction == "none":
             return values.view(shape).to(dtype)
@@ -156,10 +165,18 @@ class Loss(nn.Module, ABC):
             return values.sum().to(dtype)
         return (values.sum() / kept).to(dtype)
 
-    def _hard(self, scores: Scores, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Values at class indices, and the total weight that a mean divides by."""
-        keep = target != self.ignore_index
-        label = torch.where(keep, target, 0)
+    def _hard(
+        self, scores: Scores, target: Tensor, weight: Tensor | None, keep: Tensor | None
+    ) -> tuple[Tensor, Tensor | int]:
+        """Values at class indices, and the total weight that a mean divides by.
+
+        Args:
+            scores: Of the batch, constant where the label is ignored.
+            target: (N,) class indices.
+            weight: Of the classes.
+            keep: (N,) which labels count; all if None.
+        """
+        label = target if keep is None else torch.where(keep, target, 0)
         values = self.from_scores(scores, label)
         if not scores.normalised:
             # A masked class cannot be the right one: infinite, as in cross entropy.
@@ -172,6 +189,8 @@ class Loss(nn.Module, ABC):
         if self.label_smoothing:
             spread = self._spread(scores, weight)
             values = (1 - self.label_smoothing) * values + self.label_smoothing * spread
+        if keep is None:
+            return values, len(label) if row_weight is None else row_weight.sum()
         kept = keep if row_weight is None else torch.where(keep, row_weight, 0)
         return torch.where(keep, values, 0), kept.sum()
 

@@ -53,8 +53,15 @@ def check_policy(
     check_number("label_smoothing", label_smoothing, "in [0, 1]", lambda v: 0 <= v <= 1)
 
 
-def check_call(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> bool:
-    """Check a call's tensors; True if `target` holds class probabilities."""
+def check_call(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
+) -> tuple[bool, bool]:
+    """Check a call's tensors.
+
+    Returns:
+        Whether `target` holds class probabilities, and whether any of its labels may be ignored:
+        False only where the labels could be read and all of them count.
+    """
     for name, value in (("input", input), ("target", target)):
         if not isinstance(value, Tensor):
             raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
@@ -76,9 +83,8 @@ def check_call(input: Tensor, target: Tensor, weight: Tensor | None, ignore_inde
     soft = input.shape == target.shape
     if soft:
         _check_probabilities(target, ignore_index)
-    else:
-        _check_indices(input, target, weight, ignore_index, classes, shapes)
-    return soft
+        return True, False
+    return False, _check_indices(input, target, weight, ignore_index, classes, shapes)
 
 
 def _check_probabilities(target: Tensor, ignore_index: int) -> None:
@@ -96,19 +102,16 @@ def _check_probabilities(target: Tensor, ignore_index: int) -> None:
 
 
 def check_probs(probs: Tensor) -> None:
-    """Check class probabilities given in place of logits."""
-    if not isinstance(probs, Tensor) or not probs.is_floating_point() or probs.dim() == 0:
-        raise TypeError(f"probs must be a floating-point tensor with a class axis, got {probs!r}")
+    """Check class probabilities (rows, C) given in place of logits."""
     if not readable(probs):
         return
     if not (probs >= 0).all():
         worst = float(probs[~(probs >= 0)].flatten()[0])
         raise ValueError(f"probs must be 0 or more, got {worst:g}")
-    axis = 0 if probs.dim() == 1 else 1
-    total = probs.sum(axis, dtype=torch.float64)
-    wrong = (total - 1).abs() > max(1e-5, probs.shape[axis] * torch.finfo(probs.dtype).eps)
+    total = probs.sum(1, dtype=torch.float64)
+    wrong = (total - 1).abs() > max(1e-5, probs.shape[1] * torch.finfo(probs.dtype).eps)
     if wrong.any():
-        worst = float(total[wrong].flatten()[0])
+        worst = float(total[wrong][0])
         raise ValueError(f"probs must sum to one over the classes, got a sum of {worst:g}")
 
 
@@ -119,7 +122,8 @@ def _check_indices(
     ignore_index: int,
     classes: int,
     shapes: str,
-) -> None:
+) -> bool:
+    """Check class indices; False if all of them were seen to count."""
     batched = input.dim() > 1
     if batched and (target.dim() == 0 or input.shape[0] != target.shape[0]):
         raise ValueError(f"target must have the batch size of input, got {shapes}")
@@ -138,14 +142,17 @@ def _check_indices(
         raise RuntimeError(
             f"weight must have the dtype of input, got {weight.dtype} and {input.dtype}"
         )
-    if readable(target):
-        target = target.long()  # uint8 cannot be compared with 256 or more classes
-        wrong = (target != ignore_index) & ((target < 0) | (target >= classes))
-        if wrong.any():
-            raise IndexError(
-                f"target must be in [0, {classes}) or ignore_index ({ignore_index}), "
-                f"got {int(target[wrong].flatten()[0])}"
-            )
+    if not readable(target):
+        return True
+    target = target.long()  # uint8 cannot be compared with 256 or more classes
+    keep = target != ignore_index
+    wrong = keep & ((target < 0) | (target >= classes))
+    if wrong.any():
+        raise IndexError(
+            f"target must be in [0, {classes}) or ignore_index ({ignore_index}), "
+            f"got {int(target[wrong].flatten()[0])}"
+        )
+    return not keep.all()
 
 
 def transformed(tensor: Tensor) -> bool:
