@@ -248,6 +248,20 @@ def test_an_ignored_row_of_probabilities_may_hold_anything(case: Case) -> None:
 
 
 @OVER_CASES
+@pytest.mark.parametrize("poison", [torch.inf, torch.nan], ids=["infinite", "nan"])
+@pytest.mark.parametrize("soft", [False, True], ids=["index", "probabilities"])
+def test_nan_or_an_infinite_logit_gives_nan_as_in_cross_entropy(
+    case: Case, poison: float, soft: bool
+) -> None:
+    z = torch.randn(4, 5)
+    z[0, 0], z[1, 1], z[2, [0, 4]] = poison, poison, poison
+    t = torch.zeros(4, dtype=torch.long)
+    q = torch.nn.functional.one_hot(t, 5).double()
+    loss = case.make().with_policy(reduction="none")
+    assert loss(z, q if soft else t).isnan().tolist() == [True, True, True, False]
+
+
+@OVER_CASES
 @law("mask", (AssertionError, ValueError, RuntimeError))
 def test_masked_classes_equal_the_loss_on_the_remaining_classes(case: Case) -> None:
     z, _ = batch(n=3, k=6)

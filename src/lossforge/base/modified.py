@@ -151,16 +151,16 @@ class Truncated(BaseFunction):
         return (self.eps, above, *(point for point in points if point > above))
 
     def slope(self, at: Point) -> Tensor:
-        return torch.where(self._above(at), self.base.slope(at), 0.0)
+        return torch.where(self._below(at), 0.0, self.base.slope(at))
 
     def value(self, at: Point) -> Tensor:
-        return torch.where(self._above(at), self.base.value(at), self._top)
+        return torch.where(self._below(at), self._top, self.base.value(at))
 
     def cumulative(self, at: Point) -> Tensor:
         return self._top - self.value(at)
 
-    def _above(self, at: Point) -> Tensor:
-        return at.log_p > math.log(self.eps)
+    def _below(self, at: Point) -> Tensor:
+        return at.log_p <= math.log(self.eps)  # not so for NaN, which stays NaN
 
     _top: ClassVar[float]  # set for each instance by __post_init__; not a field
 

@@ -89,6 +89,10 @@ def _value(node: ast.expr) -> Value:
         case ast.Name(id=name):
             return _make(name, [], {})
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            given = [keyword.arg for keyword in keywords]
+            for keyword in given:
+                if given.count(keyword) > 1:
+                    raise SpecError(f"{keyword} must be given once, got it twice in {name}(...)")
             named = {keyword.arg: _value(keyword.value) for keyword in keywords}
             return _make(name, [_value(arg) for arg in args], named)
     raise SpecError(

@@ -53,7 +53,8 @@ class ForwardCorrection(Wrapper):
 class BackwardCorrection(Wrapper):
     r"""An unbiased estimate of the clean loss: :math:`\sum_j (T^{-1})_{yj} L(u, j)`.
 
-    Unbounded below: an inverse has negative entries.
+    Unbounded below: an inverse has negative entries. Masked classes are left out of the sum, which
+    stays unbiased for every other true class: :math:`\sum_y T_{iy} (T^{-1})_{yj} = [i = j]`.
 
     Args:
         loss: The loss to correct.
@@ -77,16 +78,23 @@ class BackwardCorrection(Wrapper):
 
     def transform(self, scores: Scores) -> Scores:
         _check_classes(self.T, scores.values)
-        return scores
+        if scores.normalised:
+            return scores
+        return Scores(scores.values, log_probs=scores.log_probs, partial=True, views=scores.views)
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
-        inverse = self.inverse.to(scores.values.dtype)
-        return self.loss.expected(self.transform(scores), inverse[target])
+        return self._corrected(scores, self.inverse.to(scores.values.dtype)[target])
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         # not a matrix product, which autocast would round to half precision
         mixed = (weights[:, :, None] * self.inverse.to(weights.dtype)).sum(1)
-        return self.loss.expected(self.transform(scores), mixed)
+        return self._corrected(scores, mixed)
+
+    def _corrected(self, scores: Scores, weights: Tensor) -> Tensor:
+        scores = self.transform(scores)
+        if scores.partial:
+            weights = torch.where(scores.values == -torch.inf, 0.0, weights)
+        return self.loss.expected(scores, weights)
 
     def __str__(self) -> str:
         return f"backward_correction({self.loss}, {self.T.tolist()})"

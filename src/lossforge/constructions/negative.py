@@ -52,8 +52,11 @@ class Negative(ProbabilityLoss):
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         own, others, _ = scores.rivals_of(target)
+        rest = torch.logsumexp(others, -1)
+        # a logit of +inf has no softmax, here as in cross entropy
+        gap = torch.where((rest == torch.inf) | (own == torch.inf), torch.nan, rest - own)
         # 1 - u_c = sigmoid(log sum of the others - own)
-        log_rest = logsigmoid(torch.logsumexp(others, -1) - own)
+        log_rest = logsigmoid(gap)
         if not self.weighted:
             return -log_rest
         weight = log_rest.detach().exp()

@@ -110,7 +110,10 @@ class _PairSum(torch.autograd.Function):
     @staticmethod
     def forward(own: Tensor, others: Tensor, base: BaseFunction) -> Tensor:
         def pair_sum(others: Tensor, own: Tensor) -> tuple[Tensor]:
-            return (base.value(Margin(own[:, None] - others)).sum(-1),)
+            value = base.value(Margin(own[:, None] - others)).sum(-1)
+            # a logit of +inf has no softmax, here as in cross entropy
+            infinite = torch.maximum(others.amax(-1), own) == math.inf
+            return (torch.where(infinite, math.nan, value),)
 
         (value,) = in_blocks(pair_sum, others, own)
         return value

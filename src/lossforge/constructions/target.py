@@ -81,7 +81,8 @@ class TargetSeparation(ProbabilityLoss):
             return total
         # sum_c w_c sum_{i != c} H_i = sum_i (W - w_i) H_i, W the sum of all w
         rest = weights.sum(-1, keepdim=True) - weights
-        spread = (rest * integrate(self.nontarget, log_probs, upward=True)).sum(-1)
+        terms = rest * integrate(self.nontarget, log_probs, upward=True)
+        spread = terms.sum(-1) if self.nontarget.bounded else scores.over_classes(terms)
         return total + self._coefficient(scores.rival_share()) * spread
 
     def _coefficient(self, share: Tensor) -> Tensor:

@@ -38,7 +38,9 @@ class Wrapper(ProbabilityLoss):
         return self.loss.from_scores(self.transform(scores), target)
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
-        return self.loss.expected(self.transform(scores), weights)
+        inner = self.transform(scores)
+        inner.partial = scores.partial
+        return self.loss.expected(inner, weights)
 
 
 class LogitClip(Wrapper):
@@ -149,14 +151,23 @@ class EpsSoftmax(Wrapper):
 def _rescaled(
     scores: Scores, p: float, length: float, *, above: float, added: float = 0.0
 ) -> Scores:
-    """Logits rescaled to `length` where their norm exceeds `above`; masked classes stay out."""
+    """Logits rescaled to `length` where their norm exceeds `above`; masked classes stay out.
+
+    A row so short that the derivative, `length` over its norm, overflows counts as zero.
+    """
     logits = scores.logits
     masked = logits == -torch.inf
     finite = torch.where(masked, 0.0, logits)
     # Powers of very large or very small logits would leave the number range.
     size = finite.detach().abs().amax(-1, keepdim=True)
     unit = finite / torch.where(size > 0, size, 1.0)
+    info = torch.finfo(logits.dtype)
+    above = max(above, 1024 * length / info.max)
     long = size * torch.linalg.vector_norm(unit.detach(), p, dim=-1, keepdim=True) > above
+    if added == 0:
+        # What is rescaled depends on the direction alone: units where squares leave the range.
+        extreme = long & ((size < info.tiny**0.4) | (size > info.max**0.4))
+        size, finite = torch.where(extreme, 1.0, size), torch.where(extreme, unit, finite)
     # Rows that stay as they are do not enter the norm, whose derivatives fail at 0.
     norm = size * torch.linalg.vector_norm(torch.where(long, unit, 1.0), p, dim=-1, keepdim=True)
     factor = torch.where(long, length / (torch.where(long, norm, 1.0) + added), 1.0)

@@ -29,6 +29,7 @@ class Scores:
         values: The log-weights.
         normalised: Whether they are logarithms of probabilities that a user gave.
         log_probs: Their log-softmax, where it is already known.
+        partial: Whether masked classes are left out of expected losses, and not of infinite cost.
         views: Scores of the same samples seen differently, for losses of several views.
     """
 
@@ -38,10 +39,12 @@ class Scores:
         *,
         normalised: bool = False,
         log_probs: Tensor | None = None,
+        partial: bool = False,
         views: "tuple[Scores, ...]" = (),
     ) -> None:
         self.values = values
         self.normalised = normalised
+        self.partial = partial
         self.views = views
         self._log_probs = values if normalised else log_probs
         self._seen: tuple[Tensor, Rivalry] | None = None
@@ -80,12 +83,13 @@ class Scores:
         """(N,) sums of terms (N, C) over the classes that are not masked."""
         if self.normalised:
             return terms.sum(-1)
-        return torch.where(self.values > -math.inf, terms, 0.0).sum(-1)
+        return torch.where(self.values == -math.inf, 0.0, terms).sum(-1)
 
     def weighed(self, weights: Tensor, terms: Tensor) -> Tensor:
         """Terms times weights; an infinite term of a given probability 0 counts by its weight 0."""
         product = weights * terms
-        return torch.where(weights == 0, 0.0, product) if self.normalised else product
+        finite = self.normalised or self.partial
+        return torch.where(weights == 0, 0.0, product) if finite else product
 
     def _share(self, unmasked: Tensor, given: int) -> Tensor:
         """One over a count of classes: the unmasked of logits, all the given of probabilities."""
