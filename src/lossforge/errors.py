@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # names and numbers must be checked without waiting for torch
     from torch import Tensor
 
+LARGEST = 1e10
+"""The most that a factor of a loss, or a base function in its trial, may be.
+
+Networks are trained in single precision, which ends at 3.4e38: a coefficient times a scale times a
+base function stays within it, and so does the sum over a batch.
+"""
+
 ROW_TOLERANCE = 1e-6
 """How far the sum of label probabilities may be from one: estimates come in single precision."""
 
@@ -18,8 +25,17 @@ class ApproximationError(ValueError):
     """A function could not be resolved by a series of reasonable length."""
 
 
+_LONGEST = 1000  # characters of a message, which may quote a text of any length
+
+
 class SpecError(ValueError):
     """A name, text or spec that cannot be read."""
+
+    def __init__(self, message: str) -> None:
+        if len(message) > _LONGEST:
+            half = _LONGEST // 2
+            message = f"{message[:half]} [...] {message[-half:]}"
+        super().__init__(message)
 
 
 def check_number(
@@ -38,8 +54,24 @@ def check_number(
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not math.isfinite(value) or not holds(float(value)):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be {rule}, got an integer beyond all floats") from None
+    if not math.isfinite(number) or not holds(number):
         raise ValueError(f"{name} must be {rule}, got {value}")
+
+
+def check_factor(
+    name: str,
+    value: object,
+    rule: str = "",
+    holds: Callable[[float], bool] = math.isfinite,
+) -> None:
+    """Raise unless `value` is a number that a loss may be multiplied by, not above `LARGEST`."""
+    most = f"{LARGEST:g} or less in size"
+    rule = f"{rule} and {most}" if rule else most
+    check_number(name, value, rule, lambda v: abs(v) <= LARGEST and holds(v))
 
 
 def check_integer(name: str, value: object, least: int) -> None:

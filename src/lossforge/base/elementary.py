@@ -9,6 +9,9 @@ from ..errors import check_number
 from .function import BaseFunction
 from .point import Point
 
+_MOST_TERMS = 10_000
+"""Of a Taylor series: each is a pass over the batch, and so many equal -log x for x > 0.003."""
+
 
 @dataclass(frozen=True)
 class Log(BaseFunction):
@@ -41,6 +44,7 @@ class Linear(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("scale", self.scale, "positive", lambda v: v > 0)
+        super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
         return torch.full_like(p, self.scale)
@@ -63,6 +67,7 @@ class Power(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("q", self.q, "positive", lambda v: v > 0)
+        super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
         return p ** (self.q - 1)
@@ -91,6 +96,7 @@ class ShiftedPower(BaseFunction):
     def __post_init__(self) -> None:
         check_number("a", self.a, "positive", lambda v: v > 0)
         check_number("q", self.q, "positive", lambda v: v > 0)
+        super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
         return (self.a + p) ** (self.q - 1)
@@ -116,6 +122,7 @@ class MirroredPower(BaseFunction):
     def __post_init__(self) -> None:
         check_number("a", self.a, "larger than 1", lambda v: v > 1)
         check_number("q", self.q, "positive", lambda v: v > 0)
+        super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
         return (self.a - p) ** (self.q - 1)
@@ -138,6 +145,7 @@ class ExponentialDecay(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("a", self.a, "positive", lambda v: v > 0)
+        super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
         return torch.exp(-p / self.a) / self.a
@@ -161,7 +169,9 @@ class Taylor(BaseFunction):
     t: int
 
     def __post_init__(self) -> None:
-        check_number("t", self.t, "a whole number, 1 or more", lambda v: v >= 1 and v == int(v))
+        rule = f"a whole number from 1 to {_MOST_TERMS}"
+        check_number("t", self.t, rule, lambda v: 1 <= v <= _MOST_TERMS and v == int(v))
+        super().__post_init__()
 
     def density(self, p: Tensor) -> Tensor:
         return sum(((1 - p) ** j for j in range(1, int(self.t))), start=torch.ones_like(p))

@@ -2,6 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..errors import LARGEST
 from ..numerics import Positive, fit, limited, running_mean
 from .point import Point
+
+_TRIAL = (0.0, -1e-3, -0.5, -2.0, -12.0, -1e3)  # logarithms of p, the last of a p that rounds to 0
 
 
 class BaseFunction(ABC):
@@ -26,7 +30,8 @@ class BaseFunction(ABC):
 
     They take a `Point`, so that a formula can read p, 1 - p or log p, whichever is accurate.
     Gradients always come from ``slope``; no approximation of a value is ever differentiated.
-    A subclass is a frozen dataclass of its parameters that checks them in ``__post_init__``.
+    A subclass is a frozen dataclass of its parameters that checks them in ``__post_init__`` and
+    ends it by calling this one, which evaluates the function in single precision.
     """
 
     bounded = True
@@ -37,6 +42,11 @@ class BaseFunction(ABC):
 
     A subclass may set it as a class attribute or a property; `lossforge.theory` takes it on trust.
     """
+
+    def __post_init__(self) -> None:
+        at = Point(torch.tensor(_TRIAL, dtype=torch.float32, device="cpu"))
+        for function in (self.value, self.cumulative, self.slope):
+            _try_out(self, function, at, at.p)
 
     @abstractmethod
     def density(self, p: Tensor) -> Tensor:
@@ -94,7 +104,10 @@ class Smooth(BaseFunction):
     """
 
     def __post_init__(self) -> None:
+        x = torch.linspace(0, 1, 17, dtype=torch.float32, device="cpu")
+        _try_out(self, self.density, x, x)
         object.__setattr__(self, "_means", _fit_means(self))
+        super().__post_init__()
 
     @property
     def means(self) -> tuple[Positive, Positive]:
@@ -119,6 +132,21 @@ def _fit_means(base: Smooth) -> tuple[Positive, Positive]:
     upward = running_mean(base.density, degree)
     downward = running_mean(lambda y: base.density(1 - y), degree)
     return Positive.fit(upward), Positive.fit(downward)
+
+
+def _try_out(base: BaseFunction, function: Callable[[Any], Tensor], at: object, p: Tensor) -> None:
+    """Raise unless a function is finite in single precision, and not above `LARGEST`."""
+    rule = f"{base} must have a {function.__name__} of {LARGEST:g} or less in single precision"
+    try:
+        values = function(at)
+    except ArithmeticError as error:
+        raise ValueError(f"{rule}, got an {type(error).__name__}") from None
+    if type(values) is not Tensor or torch.compiler.is_compiling():
+        return  # fake tensors and the like have no values
+    wrong = ~(values.abs() <= LARGEST)
+    if wrong.any():
+        got = f"{float(values[wrong][0]):g} at p = {float(p[wrong][0]):g}"
+        raise ValueError(f"{rule}, got {got}")
 
 
 def integrate(base: BaseFunction, log_p: Tensor, *, upward: bool) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Unpack
 from ..base import BaseFunction, Exponential, Quadratic
 from ..constructions import BinaryReduction, TargetSeparation
 from ..constructions.pairs import BALANCE, MANY_RIVALS
-from ..errors import check_number
+from ..errors import check_factor
 from ..loss import Loss, Policy, WeightedSum
 from .entry import Named, register
 
@@ -118,5 +118,5 @@ def _balance(
     paired = BinaryReduction(pair_base, rivals=MANY_RIVALS if mu is None else None)
     mu = BALANCE if mu is None else mu
     for name, coefficient in (("lam", lam), ("mu", mu)):
-        check_number(name, coefficient, "0 or more", lambda v: v >= 0)
+        check_factor(name, coefficient, "0 or more", lambda v: v >= 0)
     return [(lam, separated), (mu, paired)]

@@ -18,7 +18,7 @@ from ..constructions import (
     ViewsDivergence,
 )
 from ..constructions.views import check_weights
-from ..errors import check_number
+from ..errors import LARGEST, check_factor, check_number
 from ..loss import Loss, Policy
 from .entry import FOCAL_CAVEAT, UNVERIFIED_CAVEAT, Named, register
 from .pointwise import divergence_scale
@@ -300,8 +300,8 @@ class LDR(Named, Loss):
         self, *, threshold: float = 0.1, Lambda: float = 10.0, **policy: Unpack[Policy]
     ) -> None:
         super().__init__(**policy)
-        check_number("threshold", threshold, "0 or more", lambda v: v >= 0)
-        check_number("Lambda", Lambda, "positive", lambda v: v > 0)
+        check_factor("threshold", threshold, "0 or more", lambda v: v >= 0)
+        check_factor("Lambda", Lambda, f"{1 / LARGEST:g} or more", lambda v: v * LARGEST >= 1)
         self.threshold = threshold
         self.Lambda = Lambda
 

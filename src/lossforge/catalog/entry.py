@@ -1,12 +1,13 @@
 """The registry of named losses: what is known of each beside its code, and look-up by name."""
 
+import contextlib
 import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from ..base.function import format_arguments
 from ..errors import SpecError, unknown
@@ -103,6 +104,8 @@ def register(
     """
 
     def enter(make: Maker) -> Maker:
+        if not inspect.isclass(make):
+            make = _naming(name, make)
         entry = Entry(
             name, make, formula, kind, bounded, paper, aliases, caveat, unverified, tune or {}
         )
@@ -176,13 +179,37 @@ def _remembering(init: Callable[..., None]) -> Callable[..., None]:
         self.settings = {
             name: _kept(keywords.get(name, default)) for name, default in defaults.items()
         }
-        init(self, *args, **keywords)
+        with _blaming(type(self).__name__, keywords):
+            init(self, *args, **keywords)
         for name, value in self.settings.items():
             # a construction may have a parameter of the same name
             if not hasattr(self, name):
                 setattr(self, name, value)
 
     return remember
+
+
+def _naming(name: str, make: Maker) -> Maker:
+    """Wrap a function so that its errors name the parameters it was called with."""
+
+    @functools.wraps(make)
+    def named(**keywords: Any) -> Loss:
+        with _blaming(name, keywords):
+            return make(**keywords)
+
+    return cast(Maker, named)
+
+
+@contextlib.contextmanager
+def _blaming(name: str, given: dict[str, Any]) -> Iterator[None]:
+    """Name the arguments in a ValueError that speaks of what was made of them."""
+    try:
+        yield
+    except (ValueError, ArithmeticError) as error:
+        if not given or any(re.search(rf"\b{one}\b", str(error)) for one in given):
+            raise
+        call = f"{name}({', '.join(f'{one}={value!r:.40}' for one, value in given.items())})"
+        raise ValueError(f"{call}: {error}") from None
 
 
 def _kept(value: object) -> object:

@@ -1,5 +1,6 @@
 """Losses of all class probabilities at once: distances, means, sparsity."""
 
+import math
 from abc import abstractmethod
 from typing import Unpack
 
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from ..base import BaseFunction, MirroredPower, Power
 from ..base.function import format_arguments, integrate
-from ..errors import check_number
+from ..errors import LARGEST, check_factor, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 from .parts import Part
 from .target import check_base
@@ -37,8 +38,10 @@ class PowerDistance(ProbabilityLoss):
     ) -> None:
         super().__init__(**policy)
         check_number("a", a, "1 or more", lambda v: v >= 1)
-        check_number("r", r, "positive", lambda v: v > 0)
-        check_number("scale", scale, "positive", lambda v: v > 0)
+        check_factor("r", r, "positive", lambda v: v > 0)
+        rule = f"1 or more, and a**r at most {LARGEST:g} (r = {r})"
+        check_number("a", a, rule, lambda v: r * math.log(v) <= math.log(LARGEST))
+        check_factor("scale", scale, "positive", lambda v: v > 0)
         self.a = a
         self.r = r
         self.scale = scale
@@ -129,7 +132,7 @@ class Sparsity(Untargeted):
 
     def __init__(self, *, p: float, **policy: Unpack[Policy]) -> None:
         super().__init__(**policy)
-        check_number("p", p, "positive", lambda v: v > 0)
+        check_factor("p", p, "positive", lambda v: v > 0)
         self.p = p
 
     def value(self, scores: Scores) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..base import BaseFunction
 from ..base.function import format_arguments, integrate
-from ..errors import check_number
+from ..errors import check_factor
 from ..loss import Policy, ProbabilityLoss, Scores
 from .parts import Part
 from .target import check_base
@@ -26,7 +26,7 @@ class Normalised(ProbabilityLoss):
     def __init__(self, base: BaseFunction, *, scale: float = 1.0, **policy: Unpack[Policy]) -> None:
         super().__init__(**policy)
         check_base("base", base)
-        check_number("scale", scale, "positive", lambda v: v > 0)
+        check_factor("scale", scale, "positive", lambda v: v > 0)
         self.base = base
         self.scale = scale
 
@@ -60,7 +60,8 @@ class NormalisedNegative(ProbabilityLoss):
     r"""The others' share of what the base loss leaves: :math:`1 - H(u_t) / \sum_k H(u_k)`.
 
     Symmetric and bounded by 1. H is the base function upside down, :math:`h(0) - h`, so the loss
-    falls with the target's probability and rises with the others'.
+    falls with the target's probability and rises with the others'. Where every H is 0, as those of
+    a truncated function can be, the probabilities themselves are the shares.
 
     Args:
         base: A bounded base function.
@@ -75,10 +76,13 @@ class NormalisedNegative(ProbabilityLoss):
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         terms = self._terms(scores)
-        return 1 - terms.gather(1, target[:, None])[:, 0] / terms.sum(-1)
+        total, own = terms.sum(-1), target[:, None]
+        share = terms.gather(1, own)[:, 0] / torch.where(total == 0, 1.0, total)
+        return 1 - torch.where(total == 0, scores.log_probs.gather(1, own)[:, 0].exp(), share)
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         terms = self._terms(scores)
+        terms = torch.where(terms.sum(-1, keepdim=True) == 0, scores.log_probs.exp(), terms)
         return weights.sum(-1) - (weights * terms).sum(-1) / terms.sum(-1)
 
     def _terms(self, scores: Scores) -> Tensor:

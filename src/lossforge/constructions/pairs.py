@@ -9,7 +9,7 @@ from torch import Tensor
 from ..base import BaseFunction
 from ..base.function import format_arguments
 from ..base.point import Margin
-from ..errors import check_integer, check_number
+from ..errors import check_factor, check_integer
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks
 from .parts import Part
@@ -70,9 +70,10 @@ class BinaryReduction(ProbabilityLoss):
         super().__init__(**policy)
         check_base("base", base)
         if xi is not None:
-            check_number("xi", xi)
+            check_factor("xi", xi)
         if rivals is not None:
             check_integer("rivals", rivals, 1)
+            check_factor("rivals", rivals)
         self.base = base
         self.xi = xi
         self.rivals = rivals

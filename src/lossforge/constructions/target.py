@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..base import BaseFunction, Point
 from ..base.function import format_arguments, integrate
-from ..errors import check_number
+from ..errors import check_factor
 from ..loss import Policy, ProbabilityLoss, Scores
 from ..numerics import in_blocks
 from .parts import Part
@@ -57,7 +57,7 @@ class TargetSeparation(ProbabilityLoss):
             raise TypeError("tau or a must be given, got neither")
         for name, strength in (("tau", tau), ("a", a)):
             if strength is not None:
-                check_number(name, strength, "0 or more", lambda v: v >= 0)
+                check_factor(name, strength, "0 or more", lambda v: v >= 0)
         self.base = base
         self.nontarget = base if nontarget is None else nontarget
         self.tau = tau
@@ -124,8 +124,8 @@ class TargetLoss(ProbabilityLoss):
     ) -> None:
         super().__init__(**policy)
         check_base("base", base)
-        check_number("scale", scale, "positive", lambda v: v > 0)
-        check_number("offset", offset)
+        check_factor("scale", scale, "positive", lambda v: v > 0)
+        check_factor("offset", offset)
         self.base = base
         self.scale = scale
         self.offset = offset

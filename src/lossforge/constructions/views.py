@@ -6,7 +6,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from ..errors import check_number
+from ..errors import check_factor, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 
 
@@ -31,7 +31,7 @@ class ViewsDivergence(ProbabilityLoss):
     ) -> None:
         super().__init__(**policy)
         check_weights(weights)
-        check_number("scale", scale, "positive", lambda v: v > 0)
+        check_factor("scale", scale, "positive", lambda v: v > 0)
         self.weights = tuple(float(w) for w in weights)
         self.scale = scale
 
@@ -86,7 +86,8 @@ class ViewsDivergence(ProbabilityLoss):
 def check_weights(weights: Sequence[float]) -> None:
     """Raise unless the weights of a divergence are positive and sum to one."""
     for weight in weights:
-        check_number("weights", weight, "positive", lambda v: v > 0)
+        # single precision does not see a smaller share
+        check_number("weights", weight, "1e-6 or more", lambda v: v >= 1e-6)
     if len(weights) < 2 or abs(sum(weights) - 1) > 1e-9:
         raise ValueError(f"weights must be two or more numbers that sum to one, got {weights}")
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..base.function import format_arguments
-from ..errors import check_number
+from ..errors import LARGEST, check_factor
 from ..loss import Loss, Policy, ProbabilityLoss, Scores
 
 
@@ -49,7 +49,7 @@ class LogitClip(Wrapper):
     Args:
         loss: The loss of the clipped logits.
         delta: Largest norm, positive.
-        p: Order of the norm, positive; may be infinite.
+        p: Order of the norm, 1 or more; may be infinite.
         as_released: Do what the released code does instead: rescale to delta where the norm
             exceeds 1 / delta, which jumps, and stretches logits for delta > 1.
         norm_eps: What the released code adds to the norm before dividing.
@@ -70,10 +70,10 @@ class LogitClip(Wrapper):
         **policy: Unpack[Policy],
     ) -> None:
         super().__init__(loss, **policy)
-        check_number("delta", delta, "positive", lambda v: v > 0)
+        check_factor("delta", delta, "positive", lambda v: v > 0)
         if p != math.inf:
-            check_number("p", p, "positive", lambda v: v > 0)
-        check_number("norm_eps", norm_eps, "0 or more", lambda v: v >= 0)
+            check_factor("p", p, "1 or more", lambda v: v >= 1)
+        check_factor("norm_eps", norm_eps, "0 or more", lambda v: v >= 0)
         self.delta = delta
         self.p = p
         self.as_released = as_released
@@ -104,7 +104,7 @@ class Sharpened(Wrapper):
         self, loss: Loss, *, tau: float = 0.5, normalize: bool = True, **policy: Unpack[Policy]
     ) -> None:
         super().__init__(loss, **policy)
-        check_number("tau", tau, "positive", lambda v: v > 0)
+        check_factor("tau", tau, f"{1 / LARGEST:g} or more", lambda v: v * LARGEST >= 1)
         self.tau = tau
         self.normalize = normalize
 
@@ -134,14 +134,17 @@ class EpsSoftmax(Wrapper):
 
     def __init__(self, loss: Loss, *, m: float = 1e5, **policy: Unpack[Policy]) -> None:
         super().__init__(loss, **policy)
-        check_number("m", m, "0 or more", lambda v: v >= 0)
+        check_factor("m", m, "0 or more", lambda v: v >= 0)
         self.m = m
 
     def transform(self, scores: Scores) -> Scores:
         log_probs = scores.log_probs
         best = log_probs.argmax(-1, keepdim=True)
+        top = math.log1p(self.m)
         raised = torch.log(self.m + torch.exp(log_probs.gather(1, best)))
-        relaxed = log_probs.scatter(1, best, raised) - math.log1p(self.m)
+        # rounded up, it would be a probability above 1
+        raised = torch.where(raised > top, top, raised)
+        relaxed = log_probs.scatter(1, best, raised) - top
         return Scores(relaxed, normalised=scores.normalised, log_probs=relaxed)
 
     def __str__(self) -> str:

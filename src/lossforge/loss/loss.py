@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from ..errors import check_number
+from ..errors import check_factor
 from . import policy as rules
 from .policy import Policy, Reduction
 from .scores import Scores
@@ -260,7 +260,7 @@ class Loss(nn.Module, ABC):
     __radd__ = __add__
 
     def __mul__(self, factor: float) -> "WeightedSum":
-        return WeightedSum([(float(factor), self)]) if _is_number(factor) else NotImplemented
+        return WeightedSum([(factor, self)]) if _is_number(factor) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -297,7 +297,7 @@ class WeightedSum(ProbabilityLoss):
         super().__init__(**policy)
         flat: list[tuple[float, Loss]] = []
         for coefficient, loss in terms:
-            check_number("a coefficient", coefficient)
+            check_factor("a coefficient", coefficient)
             if loss.has_policy:
                 raise ValueError(
                     f"a member of a sum must have no policy of its own, got {loss!r}; "
@@ -306,7 +306,7 @@ class WeightedSum(ProbabilityLoss):
             inner = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
             flat += [(float(coefficient) * factor, member) for factor, member in inner]
         for coefficient, member in flat:
-            check_number(f"the coefficient of {member}", coefficient)
+            check_factor(f"the coefficient of {member}", coefficient)
         self.coefficients = tuple(coefficient for coefficient, _ in flat)
         self.members = nn.ModuleList(member for _, member in flat)
 

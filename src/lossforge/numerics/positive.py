@@ -39,6 +39,10 @@ class Positive:
         """Represent `function`, choosing the form by its condition number."""
         samples = function(chebyshev.nodes(256))
         smallest, largest = float(samples.min()), float(samples.max())
+        if not 0 < smallest <= largest < math.inf:
+            raise ApproximationError(
+                f"a positive function on [0, 1] is needed, got {smallest:g} to {largest:g}"
+            )
         if smallest * _CONDITION >= largest:
             gentle, condition = cls._in_powers(function, smallest)
             if condition <= _CONDITION:
@@ -47,8 +51,6 @@ class Positive:
             return cls._in_exponent(function)
         except ApproximationError:
             # P all but vanishes at an end; a polynomial is still right to its size elsewhere
-            if smallest == 0:
-                raise
             steep, condition = cls._in_powers(function, smallest)
             if condition > _WORST_CONDITION:
                 raise
