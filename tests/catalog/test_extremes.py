@@ -164,6 +164,6 @@ def test_what_once_gave_nan_in_silence_is_refused(text: str, words: str) -> None
     ids=["name", "number", "argument", "factor"],
 )
 def test_an_error_quotes_no_more_of_a_text_than_fits_a_screen(text: str) -> None:
-    with pytest.raises(ValueError, match="(?i)[a-z]") as caught:
+    with pytest.raises(ValueError, match=r".") as caught:
         lossforge.parse(text)
     assert len(str(caught.value)) < 1100

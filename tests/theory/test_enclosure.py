@@ -20,14 +20,14 @@ MORE = [
     base.Truncated(base.Truncated(base.Quadratic(1.0, -2.0, 0.3), 0.2), 1 / 3),
     base.ShiftedLog(0.2),
     base.JensenShannon(0.3),
-    base.ShiftedPower(1e6, 1e6),
+    base.ShiftedPower(1e3, 3.5),
     base.MirroredPower(1 + 1e-9, 7.0),
     base.MirroredPower(1 + 1e-9, 0.3),
     base.Power(300.0),
     base.Taylor(40),
     base.Focal(0.0),
     base.Quadratic(4 * (1 - 1e-13), -1.0, 0.5),
-    base.Exponential(-2.0, 700.0, 0.0),
+    base.Exponential(-2.0, 22.0, 0.0),
 ]
 
 

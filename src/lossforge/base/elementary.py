@@ -44,7 +44,7 @@ class Linear(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("scale", self.scale, "positive", lambda v: v > 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return torch.full_like(p, self.scale)
@@ -67,7 +67,7 @@ class Power(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("q", self.q, "positive", lambda v: v > 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return p ** (self.q - 1)
@@ -96,7 +96,7 @@ class ShiftedPower(BaseFunction):
     def __post_init__(self) -> None:
         check_number("a", self.a, "positive", lambda v: v > 0)
         check_number("q", self.q, "positive", lambda v: v > 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return (self.a + p) ** (self.q - 1)
@@ -122,7 +122,7 @@ class MirroredPower(BaseFunction):
     def __post_init__(self) -> None:
         check_number("a", self.a, "larger than 1", lambda v: v > 1)
         check_number("q", self.q, "positive", lambda v: v > 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return (self.a - p) ** (self.q - 1)
@@ -145,7 +145,7 @@ class ExponentialDecay(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("a", self.a, "positive", lambda v: v > 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return torch.exp(-p / self.a) / self.a
@@ -171,7 +171,7 @@ class Taylor(BaseFunction):
     def __post_init__(self) -> None:
         rule = f"a whole number from 1 to {_MOST_TERMS}"
         check_number("t", self.t, rule, lambda v: 1 <= v <= _MOST_TERMS and v == int(v))
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return sum(((1 - p) ** j for j in range(1, int(self.t))), start=torch.ones_like(p))

@@ -30,8 +30,8 @@ class BaseFunction(ABC):
 
     They take a `Point`, so that a formula can read p, 1 - p or log p, whichever is accurate.
     Gradients always come from ``slope``; no approximation of a value is ever differentiated.
-    A subclass is a frozen dataclass of its parameters that checks them in ``__post_init__`` and
-    ends it by calling this one, which evaluates the function in single precision.
+    A subclass is a frozen dataclass of its parameters that checks them in ``__post_init__``, at the
+    end by ``try_out``.
     """
 
     bounded = True
@@ -43,7 +43,8 @@ class BaseFunction(ABC):
     A subclass may set it as a class attribute or a property; `lossforge.theory` takes it on trust.
     """
 
-    def __post_init__(self) -> None:
+    def try_out(self) -> None:
+        """Raise unless all three are finite in single precision, and not above `LARGEST`."""
         at = Point(torch.tensor(_TRIAL, dtype=torch.float32, device="cpu"))
         for function in (self.value, self.cumulative, self.slope):
             _try_out(self, function, at, at.p)
@@ -107,7 +108,7 @@ class Smooth(BaseFunction):
         x = torch.linspace(0, 1, 17, dtype=torch.float32, device="cpu")
         _try_out(self, self.density, x, x)
         object.__setattr__(self, "_means", _fit_means(self))
-        super().__post_init__()
+        self.try_out()
 
     @property
     def means(self) -> tuple[Positive, Positive]:

@@ -30,7 +30,7 @@ class Focal(BaseFunction):
         check_number("gamma", self.gamma, "0 or more", lambda v: v >= 0)
         if not isinstance(self.stop_gradient, bool):
             raise TypeError(f"stop_gradient must be True or False, got {self.stop_gradient!r}")
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return self.slope(Point(torch.log(p), p)) / p
@@ -66,7 +66,7 @@ class HuberLog(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("tau", self.tau, "1 or more", lambda v: v >= 1)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return 1 / torch.where(p * self.tau > 1, p, 1 / self.tau)
@@ -97,7 +97,7 @@ class HuberPower(BaseFunction):
     def __post_init__(self) -> None:
         check_number("q", self.q, "in (0, 1)", lambda v: 0 < v < 1)
         check_number("tau", self.tau, "1 or more", lambda v: v >= 1)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return torch.where(p > self._knee, p, self._knee) ** (self.q - 1)
@@ -141,7 +141,7 @@ class Truncated(BaseFunction):
         check_number("eps", self.eps, "in (0, 1)", lambda v: 0 < v < 1)
         top = self.base.value(Point(torch.tensor(math.log(self.eps), dtype=torch.float64)))
         object.__setattr__(self, "_top", float(top))
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return torch.where(p > self.eps, self.base.density(p), 0.0)
@@ -177,7 +177,7 @@ class ShiftedLog(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("a", self.a, "positive", lambda v: v > 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         return 1 / (self.a + p)
@@ -210,7 +210,7 @@ class JensenShannon(BaseFunction):
 
     def __post_init__(self) -> None:
         check_number("pi0", self.pi0, "in (0, 1)", lambda v: 0 < v < 1)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         pi1 = 1 - self.pi0

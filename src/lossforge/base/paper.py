@@ -68,7 +68,7 @@ class Quadratic(BaseFunction):
         reach = max(self.gamma, 1 - self.gamma) ** 2
         rule = f"below {-self.beta / reach:g}, so that alpha * max(gamma, 1 - gamma)**2 + beta < 0"
         check_number("alpha", self.alpha, rule, lambda v: v * reach + self.beta < 0)
-        super().__post_init__()
+        self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
         distance = p - self.gamma

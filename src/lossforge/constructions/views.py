@@ -9,6 +9,8 @@ from torch import Tensor
 from ..errors import check_factor, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
 
+_LEAST = 1e-15  # 1 minus less would be 1
+
 
 class ViewsDivergence(ProbabilityLoss):
     r"""The generalised Jensen-Shannon divergence of the label and V predictions.
@@ -22,7 +24,7 @@ class ViewsDivergence(ProbabilityLoss):
     Called with a sequence of V logit tensors in place of one.
 
     Args:
-        weights: :math:`\pi_0, \pi_1, \ldots, \pi_V`, positive, summing to one.
+        weights: :math:`\pi_0, \pi_1, \ldots, \pi_V`, 1e-15 or more, summing to one.
         scale: Factor, positive.
     """
 
@@ -86,8 +88,7 @@ class ViewsDivergence(ProbabilityLoss):
 def check_weights(weights: Sequence[float]) -> None:
     """Raise unless the weights of a divergence are positive and sum to one."""
     for weight in weights:
-        # single precision does not see a smaller share
-        check_number("weights", weight, "1e-6 or more", lambda v: v >= 1e-6)
+        check_number("weights", weight, f"{_LEAST:g} or more", lambda v: v >= _LEAST)
     if len(weights) < 2 or abs(sum(weights) - 1) > 1e-9:
         raise ValueError(f"weights must be two or more numbers that sum to one, got {weights}")
 
