@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from laws import assert_close
+from laws import assert_close, value_and_gradient
 
 import lossforge
 from lossforge import CE, NCE, BackwardCorrection, ForwardCorrection, LogitClip, Sharpened, base
@@ -131,3 +131,45 @@ def test_truncated_base_has_no_gradient_below() -> None:
     x = torch.tensor([0.05, 0.5], requires_grad=True)
     (gradient,) = torch.autograd.grad(function.h(x).sum(), x)
     assert_close(gradient, torch.tensor([0.0, -2.0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("size", [1e30, 1e-10, 1e-20, 1e-30, 1e-40, 0.0])
+@pytest.mark.parametrize("loss", [Sharpened(CE()), lossforge.make("SR")], ids=["sharpened", "SR"])
+def test_sharpening_depends_on_the_direction_down_to_tiny_logits(loss, size, dtype) -> None:
+    direction = torch.randn(3, 5)
+    logits, target = (size * direction).to(dtype), torch.tensor([0, 1, 2])
+    value, gradient = value_and_gradient(lambda z: loss(z, target), logits)
+    assert torch.isfinite(gradient).all()
+    if size > torch.finfo(dtype).tiny:
+        expected, slope = value_and_gradient(lambda z: loss(z, target), direction)
+        assert_close(value, expected, dtype)
+        assert_close(gradient.double() * size, slope, dtype)
+    else:  # no direction is left, or its derivative is out of range
+        assert_close(value, loss(0 * direction, target), dtype)
+
+
+INNER = {
+    "CE": CE(),
+    "MAE": lossforge.MAE(),
+    "NCE": NCE(),
+    "TS": lossforge.TargetSeparation(lossforge.base.Log(), tau=1),
+    "BR": lossforge.BinaryReduction(lossforge.base.Log()),
+    "eps-softmax": lossforge.EpsSoftmax(CE()),
+    "clipped": LogitClip(CE()),
+}
+
+
+@pytest.mark.parametrize("loss", INNER.values(), ids=INNER.keys())
+def test_backward_correction_stays_unbiased_on_the_remaining_classes(loss) -> None:
+    T = torch.tensor(
+        [[0.7, 0.2, 0.1, 0.0], [0.0, 0.8, 0.1, 0.1], [0.1, 0.1, 0.6, 0.2], [0, 0, 0, 1]]
+    )
+    corrected = lossforge.BackwardCorrection(loss, T)
+    logits, kept = torch.tensor([0.3, -1.0, -torch.inf, 0.8]), [0, 1, 3]
+    value, gradient = value_and_gradient(lambda z: corrected(z[None], torch.tensor([1])), logits)
+    inverse = torch.linalg.inv(T)[1]
+    expected = [inverse[c] * loss(logits[kept], torch.tensor(i)) for i, c in enumerate(kept)]
+    assert_close(value, sum(expected))
+    assert torch.isfinite(gradient).all()
+    assert gradient[2] == 0

@@ -305,8 +305,8 @@ class WeightedSum(ProbabilityLoss):
                 )
             inner = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
             flat += [(float(coefficient) * factor, member) for factor, member in inner]
-        for coefficient, member in flat:
-            check_factor(f"the coefficient of {member}", coefficient)
+        for coefficient, _ in flat:
+            check_factor("a coefficient", coefficient)
         self.coefficients = tuple(coefficient for coefficient, _ in flat)
         self.members = nn.ModuleList(member for _, member in flat)
 
