@@ -11,10 +11,10 @@ if TYPE_CHECKING:  # names and numbers must be checked without waiting for torch
     from torch import Tensor
 
 LARGEST = 1e12
-"""The most that a factor of a loss, or a base function in its trial, may be.
+"""The most that a factor of a loss may be.
 
 Networks are trained in single precision, which ends at 3.4e38: a coefficient times a scale times a
-base function stays within it.
+value of 1e14 stays within it.
 """
 
 ROW_TOLERANCE = 1e-6

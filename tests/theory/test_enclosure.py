@@ -22,7 +22,7 @@ MORE = [
     base.JensenShannon(0.3),
     base.ShiftedPower(1e3, 3.5),
     base.MirroredPower(1 + 1e-4, 7.0),
-    base.MirroredPower(1 + 1e-9, 0.3),
+    base.MirroredPower(1 + 1e-6, 0.3),
     base.Power(300.0),
     base.Taylor(40),
     base.Focal(0.0),

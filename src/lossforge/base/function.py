@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import LARGEST
 from ..numerics import Positive, fit, limited, running_mean
 from .point import Point
 
+_HIGHEST = 1e30  # of a trial in single precision, which ends at 3.4e38
 _TRIAL = (0.0, -1e-3, -0.5, -2.0, -12.0, -1e3)  # logarithms of p, the last of a p that rounds to 0
 
 
@@ -44,7 +44,7 @@ class BaseFunction(ABC):
     """
 
     def try_out(self) -> None:
-        """Raise unless all three are finite in single precision, and not above `LARGEST`."""
+        """Raise unless all three are finite in single precision, with room to be added up."""
         at = Point(torch.tensor(_TRIAL, dtype=torch.float32, device="cpu"))
         for function in (self.value, self.cumulative, self.slope):
             _try_out(self, function, at, at.p)
@@ -136,15 +136,15 @@ def _fit_means(base: Smooth) -> tuple[Positive, Positive]:
 
 
 def _try_out(base: BaseFunction, function: Callable[[Any], Tensor], at: object, p: Tensor) -> None:
-    """Raise unless a function is finite in single precision, and not above `LARGEST`."""
-    rule = f"{base} must have a {function.__name__} of {LARGEST:g} or less in single precision"
+    """Raise unless a function is finite in single precision, and not above `_HIGHEST`."""
+    rule = f"{base} must have a {function.__name__} of {_HIGHEST:g} or less in single precision"
     try:
         values = function(at)
     except ArithmeticError as error:
         raise ValueError(f"{rule}, got an {type(error).__name__}") from None
     if type(values) is not Tensor or torch.compiler.is_compiling():
         return  # fake tensors and the like have no values
-    wrong = ~(values.abs() <= LARGEST)
+    wrong = ~(values.abs() <= _HIGHEST)
     if wrong.any():
         got = f"{float(values[wrong][0]):g} at p = {float(p[wrong][0]):g}"
         raise ValueError(f"{rule}, got {got}")

@@ -33,6 +33,8 @@ class ViewsDivergence(ProbabilityLoss):
     ) -> None:
         super().__init__(**policy)
         check_weights(weights)
+        # single precision does not tell 1 minus a smaller one from 1
+        check_number("weights", weights[0], "1e-07 or more for the label", lambda v: v >= 1e-7)
         check_factor("scale", scale, "positive", lambda v: v > 0)
         self.weights = tuple(float(w) for w in weights)
         self.scale = scale
