@@ -99,13 +99,12 @@ def test_the_table_brackets_the_computed_density(function):
 
 
 def test_powers_of_a_rounded_base_stay_inside():
-    """Exponents of a million amplify the rounding of a + x; the slack covers it."""
-    table = enclose(base.ShiftedPower(1e6, 1e6), 100)
+    """A large exponent amplifies the rounding of a + x; the slack covers it."""
+    table = enclose(base.ShiftedPower(1.1, 60.0), 100)
     with mpmath.workdps(40):
         for k in range(100):
-            left, right = ((10**6 + mpmath.mpf(k + e) / 100) ** (10**6 - 1) for e in (0, 1))
-            if math.isfinite(float(table.high[k])):
-                assert float(table.low[k]) <= left <= right <= float(table.high[k])
+            left, right = ((mpmath.mpf(1.1) + mpmath.mpf(k + e) / 100) ** 59 for e in (0, 1))
+            assert float(table.low[k]) <= left <= right <= float(table.high[k])
 
 
 def test_a_nearly_vanishing_quadratic_is_bracketed():
