@@ -183,10 +183,10 @@ def test_missing_and_new_runs_are_named(store, path):
     [
         b"",
         b"text",
-        gzip.compress(b""),
-        gzip.compress(b"{}\n"),
-        gzip.compress(b"[]\n"),
-        gzip.compress(b'{"format": "other"}\n'),
+        gzip.compress(b"", mtime=0),
+        gzip.compress(b"{}\n", mtime=0),
+        gzip.compress(b"[]\n", mtime=0),
+        gzip.compress(b'{"format": "other"}\n', mtime=0),
     ],
 )
 def test_another_file_is_refused(tmp_path, content):
