@@ -1,15 +1,18 @@
-"""That the search for contradictions works by the right formulas, and finds what is planted."""
+"""That the searches for contradictions work by the right formulas, and find what is planted."""
 
 from collections.abc import Callable
 
+import called
 import numpy as np
+import precise
 import pytest
 import torch
 from definitions import derivative, rises, terms_of, values
 from problems import draw_base, draw_confusion, frontier, highest_rate, problems, row_at
 from search import reproduce, search
 
-from lossforge import BinaryReduction, TargetSeparation
+from lossforge import BinaryReduction, TargetSeparation, base
+from lossforge.constructions import Normalised, NormalisedNegative, PowerDistance, TargetLoss
 from lossforge.loss import Loss
 
 Planted = tuple[Loss, torch.Tensor, float]  # a loss, where labels go, the rate it bears
@@ -53,6 +56,45 @@ def test_rises_are_derivatives_by_mass() -> None:
         (slope,) = torch.autograd.grad(total, u)
         rise, size = rises(terms, w, torch.log(u))
         assert torch.all((rise - (slope[0] - slope[1:])).abs() <= 1e-10 * size)
+
+
+BASES = [
+    base.Exponential(-1.5, 3.0, 0.3),
+    base.Quadratic(-2.0, -1.0, 0.7),
+    base.from_derivative(lambda x: -1 - x.sin() ** 2),
+    base.from_derivative(lambda x: -torch.exp(9 * x * (x - 1))),
+    base.Log(),
+    base.Linear(2.0),
+    base.Power(0.7),
+    base.ShiftedPower(0.5, 1.7),
+    base.MirroredPower(1.5, 2.5),
+    base.ExponentialDecay(0.4),
+    base.Taylor(4),
+    base.HuberLog(3.0),
+    base.ShiftedLog(0.2),
+    base.JensenShannon(0.3),
+]
+
+
+@pytest.mark.parametrize("one", BASES, ids=lambda one: type(one).__name__)
+def test_fifty_digits_agree_with_the_losses(one: base.BaseFunction) -> None:
+    losses = [
+        0.3 * TargetSeparation(one, a=0.4, nontarget=base.Linear()) + 2 * BinaryReduction(one),
+        TargetLoss(one, scale=3.0),
+        Normalised(one, scale=2.0),
+        *([NormalisedNegative(one)] if one.bounded else []),
+        PowerDistance(a=1.5, r=2.5, average=True),
+    ]
+    w, z = torch.tensor([0.5, 0.3, 0.0, 0.2]), torch.tensor([[0.3, -0.2, 1.1, -2.0]])
+    for loss in losses:
+        single = loss.with_policy(reduction="none")
+        gradient = called.slopes(single, w, z)[0]
+        for k in range(4):
+            value, size = precise.gradient(loss, w.tolist(), z[0].tolist(), k)
+            assert float(value) == pytest.approx(float(gradient[k]), abs=1e-12 * float(size))
+        by_mass = gradient / torch.softmax(z[0], 0)
+        value, size = precise.rise(loss, w.tolist(), z[0].tolist(), 0, 2)
+        assert float(value) == pytest.approx(float(by_mass[0] - by_mass[2]), abs=1e-11)
 
 
 def reduction(random: np.random.Generator) -> Planted:
@@ -129,3 +171,42 @@ def test_search_finds_planted_faults(
             assert value == pytest.approx(found.value, rel=1e-5)
     record_property("summary", f"{plant.__name__}: {sum(outcomes)} of {len(outcomes)} faults found")
     assert sum(outcomes) >= 0.95 * len(outcomes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("plant", "claim"),
+    [(reduction, "monotone"), (separation, "monotone"), (separation, "transfers")],
+)
+def test_calling_the_loss_finds_planted_faults(
+    plant: Callable[[np.random.Generator], Planted], claim: str
+) -> None:
+    random = np.random.default_rng(2)
+    found: list[bool] = []
+    while len(found) < 30:
+        loss, confusion, edge = plant(random)
+        eta = edge * random.uniform(1.01, 1.05)
+        if eta >= 0.99 * highest_rate(confusion) or len(confusion) > 25:
+            continue
+        row = row_at(eta, confusion)
+        find = called.search(loss, row, 0, claim, seed=len(found))
+        if claim == "monotone":
+            value, size = precise.gradient(loss, row.tolist(), find.logits, 0)
+        else:
+            value, size = precise.rise(loss, row.tolist(), find.logits, 0, find.rival)
+        found.append(value > 1e-13 * size)
+    assert sum(found) >= 0.9 * len(found)
+
+
+@pytest.mark.slow
+def test_calling_the_loss_finds_planted_minima() -> None:
+    random = np.random.default_rng(3)
+    found: list[bool] = []
+    while len(found) < 30:
+        loss, confusion, edge = one_hot(random)
+        eta = edge * random.uniform(1.01, 1.05)
+        if eta >= 0.99 * highest_rate(confusion):
+            continue
+        find = called.search(loss, row_at(eta, confusion), 0, "global", seed=len(found))
+        found.append(find.score > 1e-10)
+    assert sum(found) >= 0.9 * len(found)
