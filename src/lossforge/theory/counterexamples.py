@@ -1,10 +1,12 @@
 """Counterexamples to the claim "monotone": predictions at which raising the target hurts."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from ..loss import Loss, Scores
-from .forms import Form
+from .forms import Form, Separation
 from .predictions import Slots, candidates, fill_slots
 from .verdict import Witness
 from .weights import Rows
@@ -15,6 +17,20 @@ _LEAST, _NUDGE = 1e-18, 1e-10
 _STEPS, _STARTS = 60, 16
 _NUMBERS = 1 << 23  # in a batch, all labels evaluated
 _MEASURED = 1e-8  # of the gradient's size: losses are evaluated by their own code
+_MEASURABLE = 1e-9  # a derivative this small may be rounding of the loss itself
+_STEP = 1e-5  # of a logit, in values of a loss
+_LENGTHS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 50.0)  # of logits
+
+
+def effect(
+    separation: Separation, weight: Tensor, total: Tensor, p: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Theta of a class at probabilities, and the sum of the magnitudes of its two terms."""
+    own = weight * separation.own.density(p)
+    if not separation.others.parts:
+        return own, own
+    rest = (total - weight) * separation.others.density(p)
+    return own - rest, own + rest.abs()
 
 
 def slope(form: Form, slots: Slots, probs: Tensor) -> tuple[Tensor, Tensor]:
@@ -29,10 +45,10 @@ def slope(form: Form, slots: Slots, probs: Tensor) -> tuple[Tensor, Tensor]:
     own, rivals = slots.weights[0], slots.weights[1:]
     value = size = torch.zeros_like(y)
     if form.separation is not None:
-        pull = form.separation.theta(own, slots.total, x)
-        push = form.separation.theta(rivals, slots.total, y)
+        pull, above = effect(form.separation, own, slots.total, x)
+        push, below = effect(form.separation, rivals, slots.total, y)
         value = value + pull - push
-        size = size + pull.abs() + push.abs()
+        size = size + above + below
     if form.reduction is not None:
         p, q = x / (x + y), y / (x + y)
         scale = (form.num_classes - 1) * (x + y) ** 2
@@ -113,25 +129,82 @@ def _climb(form: Form, slots: Slots, probs: Tensor) -> Tensor:
 
 
 def find_rise_of(loss: Loss, row: Rows) -> Witness | None:
-    """A prediction at which the gradient of the weighted loss lowers the target's logit."""
-    slots = fill_slots(row)
-    probs = candidates(slots)
+    """Logits at which raising the target's increases the weighted loss, by the loss itself."""
+    slots, target = fill_slots(row), int(row.targets[0])
     most = max(8, _NUMBERS // row.num_classes**2)
-    probs = slots.full(probs[:: -(-len(probs) // most)])
-    target = int(row.targets[0])
-    gradient = _gradients(loss, row, torch.log(probs))
-    rise = gradient[:, target] - _MEASURED * gradient.abs().sum(1)
-    place = int(rise.nan_to_num(nan=-torch.inf).argmax())
-    # a derivative this small may be rounding of the loss itself
-    if float(rise[place]) <= 1e-9:
-        return None
-    weights = tuple(row.weights[0].tolist())
-    return Witness(weights, target, tuple(probs[place].tolist()), float(gradient[place, target]))
+    logits = torch.log(slots.full(candidates(slots)))
+    of_probs = _shift_invariant(loss, row)
+    if not of_probs:
+        logits = torch.cat([logits, *_rescaled(logits)])
+    logits = logits[:: -(-len(logits) // most)]
+    random = torch.Generator().manual_seed(0)
+    for scale in (1.0, 0.3, 0.1, 0.0):
+        rise = _measured_rises(loss, row, logits)
+        logits = logits[rise.topk(min(_STARTS, len(logits))).indices]
+        if float(rise.max()) > _MEASURABLE or not scale:
+            break
+        steps = scale * torch.randn(
+            min(8, most), *logits.shape, generator=random, dtype=torch.float64
+        )
+        logits = torch.cat([logits, (logits + steps).flatten(0, 1)])
+    for z in logits[_measured_rises(loss, row, logits) > _MEASURABLE]:
+        value = float(_gradients(loss, row, z[None])[0, target])
+        # a gradient need not be the derivative of what is computed
+        if _increases(loss, row, z, value):
+            return Witness(
+                tuple(row.weights[0].tolist()),
+                target,
+                tuple(torch.softmax(z, 0).tolist()),
+                value,
+                logits=None if of_probs else tuple(z.tolist()),
+            )
+    return None
+
+
+def _rescaled(logits: Tensor) -> list[Tensor]:
+    """The same directions at other lengths, centred and shifted."""
+    centred = logits - logits.mean(1, keepdim=True)
+    unit = centred / torch.linalg.vector_norm(centred, dim=1, keepdim=True).clamp(min=1e-12)
+    shift = torch.ones_like(unit) / math.sqrt(logits.shape[1])
+    found = []
+    for length in _LENGTHS:
+        for turn in (0.0, 0.8, -0.8):
+            found.append(length * (math.cos(turn) * unit + math.sin(turn) * shift))
+    return found
+
+
+def _shift_invariant(loss: Loss, row: Rows) -> bool:
+    """Whether a loss sees the probabilities alone."""
+    random = torch.Generator().manual_seed(0)
+    z = torch.randn(4, row.num_classes, generator=random, dtype=torch.float64)
+    z = z * torch.tensor([[0.1], [1.0], [5.0], [20.0]], dtype=torch.float64)
+    with torch.no_grad():
+        here, there = (_values(loss, row, z + shift) for shift in (0.0, 3.0))
+    return bool(torch.allclose(here, there, rtol=1e-9, atol=1e-12, equal_nan=True))
+
+
+def _measured_rises(loss: Loss, row: Rows, logits: Tensor) -> Tensor:
+    """(B,) derivatives by the target's logit, less what rounding of the loss may have added."""
+    gradient = _gradients(loss, row, logits)
+    rise = gradient[:, int(row.targets[0])] - _MEASURED * gradient.abs().sum(1)
+    return rise.nan_to_num(nan=-torch.inf)
+
+
+def _increases(loss: Loss, row: Rows, z: Tensor, slope: float) -> bool:
+    """Whether the weighted loss itself rises with the target's logit."""
+    raised = z.repeat(2, 1)
+    raised[1, int(row.targets[0])] += _STEP
+    with torch.no_grad():
+        before, after = _values(loss, row, raised).tolist()
+    return after - before > slope * _STEP / 2
 
 
 def _gradients(loss: Loss, row: Rows, logits: Tensor) -> Tensor:
-    logits = logits.requires_grad_()
+    logits = logits.detach().clone().requires_grad_()
     with torch.enable_grad():
-        total = loss.expected(Scores(logits), row.weights.expand(len(logits), -1)).sum()
-        (gradient,) = torch.autograd.grad(total, logits)
+        (gradient,) = torch.autograd.grad(_values(loss, row, logits).sum(), logits)
     return gradient
+
+
+def _values(loss: Loss, row: Rows, logits: Tensor) -> Tensor:
+    return loss.expected(Scores(logits), row.weights.expand(len(logits), -1))

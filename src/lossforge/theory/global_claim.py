@@ -183,12 +183,15 @@ def _gain(form: Form, slots: Slots, logits: Tensor, floor: Tensor) -> tuple[Tens
     gain = size = torch.zeros(len(logits), dtype=torch.float64)
     if form.separation is not None:
         probs = slots.softmax(logits)
-        own, rest = form.separation.own.integral, form.separation.others.integral
-        terms = slots.counts * (weights * own(probs) - (total - weights) * rest(probs))
+        integrals = form.separation.own.integral, form.separation.others.integral
         one = torch.ones((), dtype=torch.float64)
-        full = weights[0] * own(one) - (total - weights[0]) * rest(one)
-        gain = gain + terms.sum(1) - full
-        size = size + terms.abs().sum(1) + full.abs()
+        own, rest = (integral(probs) for integral in integrals)
+        own, rest = slots.counts * weights * own, slots.counts * (total - weights) * rest
+        full_own, full_rest = (integral(one) for integral in integrals)
+        full_own, full_rest = weights[0] * full_own, (total - weights[0]) * full_rest
+        gain = gain + (own - rest).sum(1) - (full_own - full_rest)
+        # a coefficient may be a small difference: both its terms count
+        size = size + (own.abs() + rest.abs()).sum(1) + full_own.abs() + full_rest.abs()
     if form.reduction is not None:
         pairs = _pairs(form.reduction, slots, logits) / (form.num_classes - 1)
         gain = gain + floor / (form.num_classes - 1) - pairs

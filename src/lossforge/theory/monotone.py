@@ -8,9 +8,16 @@ import torch
 from torch import Tensor
 
 from .bounds import Tables
-from .counterexamples import find_rise
+from .counterexamples import effect, find_rise
 from .forms import Form
-from .predictions import FLOOR, fill_slots, pair_predictions, worst_pair, worst_transfer
+from .predictions import (
+    FLOOR,
+    fill_slots,
+    pair_predictions,
+    spread_predictions,
+    worst_pair,
+    worst_transfer,
+)
 from .proofs import HOW, Prover
 from .ratio_tests import NO_ENCLOSURE, RatioTest, monotone_tests
 from .verdict import Level, Verdict, Witness
@@ -205,7 +212,8 @@ def _hints(form: Form, row: Rows, cells: int) -> list[Tensor]:
             # beside a jump of the density too
             near = torch.tensor([p, p - _NUDGE, p + _NUDGE], dtype=torch.float64).clamp(0, 1)
             shares += [near, 1 - near]
-    return [*hints, pair_predictions(slots, torch.cat(shares), sizes)]
+    pairs = pair_predictions(slots, torch.cat(shares), sizes)
+    return [*hints, pairs, spread_predictions(slots)]
 
 
 def _worst_of(form: Form, row: Rows, cells: int) -> tuple[float, float]:
@@ -236,10 +244,10 @@ def _transfer(form: Form, row: Rows, cells: int) -> Witness | None:
     lightest[[target, rival]] = torch.inf
     probs[lightest.argmin()] = max(0.0, 1 - x - y)
     probs[target], probs[rival] = x, y
-    pull = form.separation.theta(row.own[0], row.totals[0], probs[target])
-    push = form.separation.theta(row.rivals[0][0], row.totals[0], probs[rival])
+    pull, above = effect(form.separation, row.own[0], row.totals[0], probs[target])
+    push, below = effect(form.separation, row.rivals[0][0], row.totals[0], probs[rival])
     rise = float(push - pull)
-    if rise <= 1e-12 * float(pull.abs() + push.abs()):
+    if rise <= 1e-12 * float(above + below):
         return None
     weights = tuple(row.weights[0].tolist())
     return Witness(weights, target, tuple(probs.tolist()), rise, rival)

@@ -20,6 +20,10 @@ FLOOR = 1e-30  # of a probability, so that a prediction lies inside the simplex
 _ENDS = (1, 2, 3, 4, 6, 10, 30, 100, 300)  # of slots, in the order of weight
 _SMALLEST = 40  # the grid goes down to 2^-40 near both ends
 _ROUNDS, _STEPS, _SHRINK = 12, 16, 0.25
+_OWN_SHARES = torch.tensor(
+    [1e-9, 1e-4, 0.01, 0.03, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8], dtype=torch.float64
+)
+_RIVAL_SHARES = torch.linspace(0.02, 0.98, 49, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,24 @@ def pair_predictions(slots: Slots, p: Tensor, sizes: Tensor) -> Tensor:
         probs[:, -1] = 1 - sizes
     probs[:, 0], probs[:, 1] = sizes * p, sizes * (1 - p)
     return slots.inside(probs)
+
+
+def spread_predictions(slots: Slots) -> Tensor:
+    """(B, J) predictions of the target and the heaviest rival, the rest evenly on a few others."""
+    own, rival = torch.cartesian_prod(_OWN_SHARES, _RIVAL_SHARES).T
+    kept = own + rival < 1
+    own, rival = own[kept], rival[kept]
+    size = len(slots.weights)
+    found = [torch.zeros(0, size, dtype=torch.float64)]
+    # one slot, or one and all lighter ones
+    spans = {(first, last) for first in range(2, size) for last in (first + 1, size)}
+    for first, last in sorted(spans):
+        probs = torch.zeros(len(own), size, dtype=torch.float64)
+        probs[:, 0], probs[:, 1] = own, rival
+        rest = (1 - own - rival) / slots.counts[first:last].sum()
+        probs[:, first:last] = rest[:, None]
+        found.append(probs)
+    return slots.inside(torch.cat(found))
 
 
 def worst_transfer(base: BaseFunction, cells: int = CELLS) -> tuple[float, float]:

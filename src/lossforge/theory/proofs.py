@@ -12,6 +12,7 @@ from torch import Tensor
 from .bounds import Bounds, Tables, edges
 from .forms import Form
 from .ratio_tests import RatioTest, monotone_tests
+from .strips import heaviest_by_itself
 from .verdict import Level
 from .weights import Rows
 
@@ -88,7 +89,7 @@ def sum_is_nonnegative(bounds: Bounds, own: float, rivals: Tensor, total: float)
         rivals: The others' weights.
         total: The sum of all.
     """
-    if _separated(bounds, own, rivals, total):
+    if _separated(bounds, own, rivals, total) or heaviest_by_itself(bounds, own, rivals, total):
         return True
     if not bounds.reduces:
         return False

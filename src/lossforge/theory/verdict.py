@@ -28,6 +28,7 @@ class Witness:
             the target's logit ("monotone"), its rise per unit of probability moved from `rival` to
             the target ("transfers"), or W(e_t) - W(u) ("global"). Positive.
         rival: The class that probability is taken from, for "transfers".
+        logits: The logits, where the loss depends on more than their softmax `probs`.
     """
 
     weights: tuple[float, ...]
@@ -35,15 +36,24 @@ class Witness:
     probs: tuple[float, ...]
     value: float
     rival: int | None = None
+    logits: tuple[float, ...] | None = None
 
     def __str__(self) -> str:
         """The prediction: its target, its rival, and the largest of the rest."""
+        if self.logits is not None:
+            return self._logits_text(self.logits)
         order = sorted(range(len(self.probs)), key=lambda k: -self.probs[k])
         named = [k for k in (self.target, self.rival) if k is not None]
         named += [k for k in order if k not in named and self.probs[k] > _NEGLIGIBLE]
         shown = named[:_SHOWN]
         more = len(self.probs) - len(shown)
         return ", ".join(map(self._text, shown)) + (f" and {more} smaller" if more else "")
+
+    def _logits_text(self, logits: tuple[float, ...]) -> str:
+        order = sorted(range(len(logits)), key=lambda k: (k != self.target, -abs(logits[k])))
+        shown = [f"z[{k}] = {logits[k]:.4g}" for k in order[:_SHOWN]]
+        more = len(logits) - len(shown)
+        return "logits " + ", ".join(shown) + (f" and {more} smaller" if more else "")
 
     def _text(self, k: int) -> str:
         rest = math.fsum(p for j, p in enumerate(self.probs) if j != k)
