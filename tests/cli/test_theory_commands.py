@@ -82,6 +82,40 @@ def test_what_the_theory_does_not_cover_is_said_and_exits_with_1():
     assert result.stdout.startswith("Nothing is proved about ANL-CE under this noise")
 
 
+@pytest.mark.parametrize(
+    ("loss", "labels", "claim", "reason"),
+    [
+        ("BEF", "pair:0.3", "transfers", "transfers are decided for target separation alone"),
+        ("NCE", "pair:0.3", "transfers", "decided where all wrong labels are equally likely"),
+        ("NCE", "symmetric:0.3", "global", "whether there is only one is not known"),
+        ("CE+LC", "pair:0.3", "global", "declares no parts"),
+    ],
+)
+def test_the_reason_why_nothing_is_proved_is_said(loss, labels, claim, reason):
+    result = run("certify", loss, "--noise", labels, *TEN, "--claim", claim)
+    answer = " ".join(result.stdout.split("\n\n")[0].split())
+    assert result.exit_code == 1
+    assert reason in answer
+    assert "the theory does not cover it" not in answer
+    assert "no counterexample was found" not in answer  # none was looked for
+
+
+def test_a_ratio_is_shown_where_it_decided():
+    proved = run("certify", "AGCE", "--noise", "pair:0.3", *TEN).stdout
+    assert "\nratio     1.48" in proved
+    assert "allowed: 2.33" in proved
+    refuted = run("certify", STEEP, "--noise", "pair:0.4", *TEN).stdout
+    assert "\nratio" not in refuted
+    assert "\nrule      counterexample: dW/dz_t > 0 at the witness" in refuted
+    undecided = run("certify", STEEP, "--noise", "pair:0.2999", *TEN).stdout
+    assert "verdict   UNDECIDED" in undecided
+    assert "to pass is sufficient only" in undecided
+
+
+def test_a_witness_of_logits_is_shown_as_logits():
+    assert "\nwitness   z[0] = " in run("certify", "CE+LC", "--noise", "pair:0.3", *TEN).stdout
+
+
 def test_full_confidence_is_told_from_nearly_full_confidence():
     text = run("certify", "CE", "--noise", "pair:0.4", *TEN).stdout
     assert "u[0] = 1 - " in text

@@ -52,7 +52,7 @@ Density = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Shape:
+class _Shape:
     """A loss, and what its frontier depends on: A and B of target separation, f of pairs."""
 
     loss: Loss
@@ -63,7 +63,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Problem:
+class _Problem:
     loss: Loss
     rows: Tensor  # (R, K)
     targets: Tensor
@@ -76,10 +76,10 @@ class Problem:
 
 def attack(seed: int) -> list[str]:
     """The faults of problem `seed`."""
-    return judge(seed)[1]
+    return _judge(seed)[1]
 
 
-def judge(seed: int) -> tuple[str, list[str]]:
+def _judge(seed: int) -> tuple[str, list[str]]:
     """The status of problem `seed`, and its faults."""
     problem = _draw(np.random.default_rng((16, seed)))
     start = time.process_time()
@@ -99,7 +99,7 @@ def judge(seed: int) -> tuple[str, list[str]]:
     return f"{problem.claim} {status}", [f"{problem.text}: {fault}" for fault in faults]
 
 
-def _faults_of(problem: Problem, verdict: Verdict, seed: int) -> list[str]:
+def _faults_of(problem: _Problem, verdict: Verdict, seed: int) -> list[str]:
     if verdict.status == "REFUTED":
         return _unfounded(problem, json.loads(json.dumps(verdict.to_dict()))["witness"])
     if verdict.status != "PROVED":
@@ -115,7 +115,7 @@ def _faults_of(problem: Problem, verdict: Verdict, seed: int) -> list[str]:
 # --- what is proved ---
 
 
-def _broken(problem: Problem, row: int, seed: int, rule: str) -> list[str]:
+def _broken(problem: _Problem, row: int, seed: int, rule: str) -> list[str]:
     weights, target = problem.rows[row], int(problem.targets[row])
     find = called.search(problem.loss, weights, target, problem.claim, seed)
     measured, least = find.score, GAP
@@ -135,7 +135,7 @@ def _broken(problem: Problem, row: int, seed: int, rule: str) -> list[str]:
 
 
 def _measured(
-    problem: Problem,
+    problem: _Problem,
     weights: Tensor,
     target: int,
     logits: list[float],
@@ -153,7 +153,7 @@ def _measured(
     return float(value / size) if size else 0.0
 
 
-def _gap(problem: Problem, weights: Tensor, target: int, logits: list[float]) -> float:
+def _gap(problem: _Problem, weights: Tensor, target: int, logits: list[float]) -> float:
     """W at full confidence less W at logits, relative to both."""
     order = [target, *(k for k in range(len(weights)) if k != target)]
     w, z = weights[order], torch.tensor([logits], dtype=torch.float64)[:, order]
@@ -162,7 +162,7 @@ def _gap(problem: Problem, weights: Tensor, target: int, logits: list[float]) ->
     return (low - here) / (abs(low) + abs(here))
 
 
-def _leaves_target(problem: Problem, weights: Tensor, target: int) -> float:
+def _leaves_target(problem: _Problem, weights: Tensor, target: int) -> float:
     """How far W falls from full confidence towards the strongest rival, relative to its terms."""
     if "BR(" in str(problem.loss):
         return -1.0  # there are many limits at full confidence
@@ -178,7 +178,7 @@ def _leaves_target(problem: Problem, weights: Tensor, target: int) -> float:
 # --- what is refuted ---
 
 
-def _unfounded(problem: Problem, witness: dict[str, Any] | None) -> list[str]:
+def _unfounded(problem: _Problem, witness: dict[str, Any] | None) -> list[str]:
     if witness is None:
         return ["REFUTED without a witness"]
     weights, target = torch.tensor(witness["weights"], dtype=torch.float64), witness["target"]
@@ -193,7 +193,7 @@ def _unfounded(problem: Problem, witness: dict[str, Any] | None) -> list[str]:
 
 
 def _as_called(
-    problem: Problem, weights: Tensor, target: int, logits: list[float], rival: int | None
+    problem: _Problem, weights: Tensor, target: int, logits: list[float], rival: int | None
 ) -> float:
     """How far a claim fails at logits by the loss itself, relative to what cancels."""
     if problem.claim == "global":
@@ -211,7 +211,7 @@ def _as_called(
 # --- problems ---
 
 
-def _draw(random: Random) -> Problem:
+def _draw(random: Random) -> _Problem:
     if random.random() < 0.1:
         return _tie(random)
     while True:
@@ -232,8 +232,8 @@ def _draw(random: Random) -> Problem:
 
 
 def _with_noise(
-    random: Random, shape: Shape, claim: str, noise: tuple[str, Tensor], rate: float, near: str
-) -> Problem:
+    random: Random, shape: _Shape, claim: str, noise: tuple[str, Tensor], rate: float, near: str
+) -> _Problem:
     """A matrix, one row of it with its classes shuffled, or rows of instances."""
     name, confusion = noise
     classes = len(confusion)
@@ -252,7 +252,7 @@ def _with_noise(
         rows = rows + rates[:, None] * confusion
         given = SimpleNamespace(rows=rows, true=targets)
     text = f"{shape.loss} | {name} {kind}, K = {classes}, rate {rate!r}, {near} | {claim}"
-    return Problem(shape.loss, rows, targets, given, claim, text, False, shape.understood)
+    return _Problem(shape.loss, rows, targets, given, claim, text, False, shape.understood)
 
 
 def _rate(
@@ -280,7 +280,7 @@ def _claimed(loss: Loss, claim: str, row: Tensor, low: float, high: float) -> fl
     return low
 
 
-def _edge(shape: Shape, claim: str, m: float) -> float:
+def _edge(shape: _Shape, claim: str, m: float) -> float:
     """The rate from which on one rival of share m contradicts a part of a loss.
 
     At weights 1 - r and r m, target separation wants (1 - r) A(x) - r B(x) >= r m A(y) -
@@ -316,7 +316,7 @@ def _integrals(values: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat([zero, steps.cumsum(0)]), torch.cat([zero, steps.flip(0).cumsum(0)])
 
 
-def _plain(random: Random, classes: int) -> Shape:
+def _plain(random: Random, classes: int) -> _Shape:
     """Target separation, binary reduction, and their sums."""
     kind = random.choice(["TS", "BR", "both"], p=[0.35, 0.25, 0.4])
     first = _any_base(random) if random.random() < 0.3 else draw_base(random)
@@ -328,11 +328,11 @@ def _plain(random: Random, classes: int) -> Shape:
     )
     reduced = BinaryReduction(second, rivals=None if random.random() < 0.8 else 5)
     if kind == "TS":
-        return Shape(separated, first.density, lambda x: a * first.density(x))
+        return _Shape(separated, first.density, lambda x: a * first.density(x))
     if kind == "BR":
-        return Shape(reduced, pairs=second.density)
+        return _Shape(reduced, pairs=second.density)
     lam, mu = np.exp(random.uniform(math.log(0.1), math.log(10), 2)).tolist()
-    return Shape(
+    return _Shape(
         lam * separated + mu * reduced,
         first.density,
         lambda x: a * first.density(x),
@@ -340,55 +340,55 @@ def _plain(random: Random, classes: int) -> Shape:
     )
 
 
-def _target(random: Random, classes: int) -> Shape:
+def _target(random: Random, classes: int) -> _Shape:
     """Losses of the target's probability alone, and sums of two."""
     first, second = _any_base(random), _any_base(random)
     if random.random() < 0.6:
-        return Shape(TargetLoss(first, scale=float(random.uniform(0.2, 5))), first.density)
+        return _Shape(TargetLoss(first, scale=float(random.uniform(0.2, 5))), first.density)
     lam = float(random.uniform(0.1, 3))
     loss = lam * TargetLoss(first) + TargetLoss(second)
-    return Shape(loss, lambda x: lam * first.density(x) + second.density(x))
+    return _Shape(loss, lambda x: lam * first.density(x) + second.density(x))
 
 
-def _two(random: Random, classes: int) -> Shape:
+def _two(random: Random, classes: int) -> _Shape:
     """Two base functions: for target and others, or in two summands."""
     first, second = draw_base(random), draw_base(random)
     a = draw_tau(random, classes) / (classes - 1)
     if random.random() < 0.5:
         loss: Loss = TargetSeparation(first, a=a, nontarget=second)
-        return Shape(loss, first.density, lambda x: a * second.density(x))
+        return _Shape(loss, first.density, lambda x: a * second.density(x))
     b = draw_tau(random, classes) / (classes - 1)
     loss = TargetSeparation(first, a=a) + TargetSeparation(second, a=b)
-    return Shape(
+    return _Shape(
         loss,
         lambda x: first.density(x) + second.density(x),
         lambda x: a * first.density(x) + b * second.density(x),
     )
 
 
-def _distance(random: Random, classes: int) -> Shape:
+def _distance(random: Random, classes: int) -> _Shape:
     a = float(random.choice([1.0, 1.2, 2.0, 5.0, 30.0]))
     r = float(random.choice([0.7, 1.0, 1.5, 2.0, 3.0]))
     flags = (random.random(2) < 0.5).tolist()
     loss = PowerDistance(a=a, r=r, centred=flags[0], average=flags[1])
     known = a > 1 and r >= 1
     if not known:
-        return Shape(loss, understood=False)
-    return Shape(loss, lambda x: (a - x) ** (r - 1), lambda x: x ** (r - 1))
+        return _Shape(loss, understood=False)
+    return _Shape(loss, lambda x: (a - x) ** (r - 1), lambda x: x ** (r - 1))
 
 
-def _normalised(random: Random, classes: int) -> Shape:
+def _normalised(random: Random, classes: int) -> _Shape:
     first = _any_base(random)
     loss: Loss = NormalisedNegative(first) if first.bounded else Normalised(first)
     if first.bounded and random.random() < 0.5:
         loss = Normalised(first, scale=2.0)
     if random.random() < 0.5:
-        return Shape(loss)
+        return _Shape(loss)
     more = _plain(random, classes)
-    return Shape(0.5 * loss + more.loss, more.own, more.others, more.pairs)
+    return _Shape(0.5 * loss + more.loss, more.own, more.others, more.pairs)
 
 
-def _wrapped(random: Random, classes: int) -> Shape:
+def _wrapped(random: Random, classes: int) -> _Shape:
     inner = TargetLoss(_any_base(random))
     wrappers: list[Callable[[], Loss]] = [
         lambda: LogitClip(inner, delta=float(random.uniform(0.3, 5))),
@@ -396,7 +396,7 @@ def _wrapped(random: Random, classes: int) -> Shape:
         lambda: EpsSoftmax(inner, m=float(random.choice([0.1, 10.0, 1e4]))),
     ]
     loss = wrappers[int(random.integers(3))]()
-    return Shape(loss if random.random() < 0.6 else loss + inner, understood=False)
+    return _Shape(loss if random.random() < 0.6 else loss + inner, understood=False)
 
 
 _SHAPES = {
@@ -428,7 +428,7 @@ def _any_base(random: Random) -> BaseFunction:
     )
 
 
-def _tie(random: Random) -> Problem:
+def _tie(random: Random) -> _Problem:
     """Dyadic numbers at which the inequality of a claim holds with equality, or just fails."""
     density, ratio = [
         (base.Taylor(2), 2),
@@ -459,4 +459,4 @@ def _tie(random: Random) -> Problem:
     loss = losses[str(kind)]()
     claim = str(random.choice(["monotone", "transfers", "global"]))
     text = f"{loss} | {row.tolist()}, a tie moved by {moved!r} | {claim}"
-    return Problem(loss, row[None], torch.tensor([0]), row, claim, text, True, True)
+    return _Problem(loss, row[None], torch.tensor([0]), row, claim, text, True, True)

@@ -53,9 +53,23 @@ def value(b: BaseFunction, x: Number) -> Number:
         m = 1 - rest * (1 - x)
         inner = rest * x * mp.log(x) if x else 0
         return inner - m * mp.log(m) - rest * (1 - x) * mp.log(rest)
-    knee = [1 / _(b.tau)] if isinstance(b, base.HuberLog) and x < 1 / _(b.tau) < 1 else []
+    return _integral(b, x, mpf(1))
+
+
+def cumulative(b: BaseFunction, x: Number) -> Number:
+    """The integral H of a bounded base function from 0 to x."""
+    if isinstance(b, base.Power):
+        return x ** _(b.q) / _(b.q)
+    if isinstance(b, base.JensenShannon):
+        return value(b, mpf(0)) - value(b, x)
+    return _integral(b, mpf(0), x)
+
+
+def _integral(b: BaseFunction, start: Number, stop: Number) -> Number:
+    knee = 1 / _(b.tau) if isinstance(b, base.HuberLog) else start
+    inner = [knee] if start < knee < stop else []
     with mp.workdps(20):
-        return mp.quad(lambda s: density(b, s), [x, *knee, 1], method="gauss-legendre")
+        return mp.quad(lambda s: density(b, s), [start, *inner, stop], method="gauss-legendre")
 
 
 def gradient(loss: Loss, w: Numbers, z: Numbers, k: int) -> tuple[Number, Number]:
@@ -137,8 +151,7 @@ def _class_slopes(loss: Loss, w: Numbers, total: Number, u: Numbers) -> list[lis
     if isinstance(loss, Normalised | NormalisedNegative):
         down = isinstance(loss, Normalised)
         scale = _(loss.scale) if down else mpf(-1)
-        top = value(loss.base, mpf(0)) if not down else mpf(0)
-        h = [value(loss.base, p) if down else top - value(loss.base, p) for p in u]
+        h = [value(loss.base, p) if down else cumulative(loss.base, p) for p in u]
         whole, mean = mp.fsum(h), mp.fsum(x * y for x, y in zip(w, h, strict=True))
         sign = -scale if down else scale
         slopes = [sign * density(loss.base, p) for p in u]

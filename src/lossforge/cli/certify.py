@@ -1,8 +1,6 @@
 """`lossforge certify`: whether a loss is robust to a noise."""
 
 import json
-import math
-import re
 import shlex
 import textwrap
 from typing import TYPE_CHECKING, Annotated
@@ -46,11 +44,6 @@ _FAILS = {
 _BEST = {
     "PROVED": "the best prediction is the true class at full confidence",
     "REFUTED": "the best prediction is not the true class at full confidence",
-}
-_VALUE = {
-    "monotone": "slope along the true class's logit",
-    "transfers": "rise per probability moved",
-    "global": "below the loss at full confidence by",
 }
 
 
@@ -130,28 +123,7 @@ def answer(loss: str, noise: Noise, verdict: "Verdict", best: "Verdict | None" =
 def numbers(verdict: "Verdict", noise: Noise) -> list[str]:
     """A verdict as labelled lines."""
     level = "" if verdict.level is None else f" ({verdict.level})"
-    fields = [("verdict", verdict.status + level), ("claim", library.theory.CLAIMS[verdict.claim])]
-    if verdict.ratio is not None and verdict.allowed is not None:
-        margin = verdict.margin
-        free = math.isinf(verdict.allowed)
-        spare = "" if margin is None or free else f", margin {100 * margin:+.1f} %"
-        allowed = "any" if free else f"{verdict.allowed:.6g}"
-        fields.append(("ratio", f"{verdict.ratio:.6g}, allowed {allowed}{spare}"))
-    if verdict.row is not None:
-        binding = f"class {noise.class_name(verdict.row)}"
-        if verdict.rival is not None:
-            binding += f" against class {noise.class_name(verdict.rival)}"
-        fields.append(("binding", binding))
-    if verdict.witness is not None:
-        value = f"{_VALUE[verdict.claim]} {verdict.witness.value:.4g}"
-        probs = re.sub(
-            r"u\[(\d+)\]", lambda k: f"u[{noise.class_name(int(k[1]))}]", str(verdict.witness)
-        )
-        fields.append(("witness", f"{probs}; {value}"))
-    fields.append(("rule", verdict.rule))
-    if verdict.cells is not None:
-        fields.append(("cells", str(verdict.cells)))
-    fields += [("assumes", text) for text in verdict.assumptions]
+    fields = [("verdict", verdict.status + level), *verdict.facts(noise.class_name)]
     return [line for label, text in fields for line in labelled(label, text)]
 
 
@@ -162,11 +134,8 @@ def _meaning(loss: str, noise: str, verdict: "Verdict") -> str:
         return f"{loss} is not robust to this noise ({noise}): {_FAILS[verdict.claim]}"
     if verdict.status == "UNDECIDED":
         finer = "" if verdict.cells is None else f" `--cells {4 * verdict.cells}` may decide it."
-        return (
-            f"Whether {loss} is robust to this noise ({noise}) is open: neither a proof nor a "
-            f"counterexample was found.{finer}"
-        )
+        return f"Whether {loss} is robust to this noise ({noise}) is open: {verdict.reason}{finer}"
     return (
-        f"Nothing is proved about {loss} under this noise ({noise}), and no counterexample was "
-        "found: the theory does not cover it. It may still work well."
+        f"Nothing is proved about {loss} under this noise ({noise}): {verdict.reason} It may still "
+        "work well."
     )

@@ -226,7 +226,8 @@ def decide(
         if form.understood or found.status == "PROVED":
             return found
     others = any(isinstance(part, _OTHER) for part in form.unknown)
-    if refute and claim == "monotone" and not others:
+    searched = refute and claim == "monotone" and not others
+    if searched:
         for row in _sample(rows):
             witness = find_rise_of(loss, rows.pick(row))
             if witness is not None:
@@ -240,8 +241,10 @@ def decide(
                     witness=witness,
                     assumptions=ASSUMPTIONS,
                 )
-    named = "; ".join((*form.doubts, *map(str, form.normalised)))
-    reason = f"no counterexample was found, and nothing is proved under this noise for {named}."
+    limits = ("normalised losses are decided where all wrong labels are equally likely",)
+    why = "; ".join((*form.doubts, *(limits if form.normalised else ())))
+    tried = ", and no counterexample was found" if searched else ""
+    reason = f"no theorem applies{tried} ({why})."
     return found or Verdict("UNCERTIFIED", claim, "none", reason)
 
 

@@ -19,7 +19,7 @@ _NUMBERS = 1 << 23  # in a batch, all labels evaluated
 _MEASURED = 1e-8  # of the gradient's size: losses are evaluated by their own code
 _MEASURABLE = 1e-9  # a derivative this small may be rounding of the loss itself
 _STEP = 1e-5  # of a logit, in values of a loss
-_LENGTHS = (0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 50.0)  # of logits
+_LENGTHS = (0.05, 0.2, 0.6, 1.2, 2.5, 6.0, 15.0, 50.0)  # of logits
 
 
 def effect(
@@ -191,12 +191,12 @@ def _measured_rises(loss: Loss, row: Rows, logits: Tensor) -> Tensor:
 
 
 def _increases(loss: Loss, row: Rows, z: Tensor, slope: float) -> bool:
-    """Whether the weighted loss itself rises with the target's logit."""
-    raised = z.repeat(2, 1)
-    raised[1, int(row.targets[0])] += _STEP
+    """Whether the weighted loss itself rises with the target's logit, on both sides of z."""
+    near = z.repeat(3, 1)
+    near[:, int(row.targets[0])] += torch.tensor([-_STEP, 0.0, _STEP], dtype=torch.float64)
     with torch.no_grad():
-        before, after = _values(loss, row, raised).tolist()
-    return after - before > slope * _STEP / 2
+        rises = _values(loss, row, near).diff()
+    return bool((rises > slope * _STEP / 2).all())
 
 
 def _gradients(loss: Loss, row: Rows, logits: Tensor) -> Tensor:

@@ -67,6 +67,7 @@ def certify_global(form: Form, rows: Rows, cells: int, tables: Tables, refute: b
         witness = find_better(form, row, cells, tables) if refute and form.understood else None
         if witness is not None:
             reason = "another prediction than full confidence in the true class is better."
+            rule = "counterexample: W(u) < W(e_t) at the witness u, W the expected loss"
             return Verdict("REFUTED", "global", rule, reason, "global", witness=witness, **shared)
         if strict and prover.globally(row):
             certified &= prover.certified

@@ -30,7 +30,10 @@ ASSUMPTIONS = (
 _ENDS = torch.logspace(-5, -1.5, 8, dtype=torch.float64)
 _PAIR_SHARES = torch.cat([_ENDS, torch.linspace(0.05, 0.95, 19, dtype=torch.float64), 1 - _ENDS])
 _NUDGE = 1e-6
-_TS_ONLY = "transfers are decided for target separation alone; ask for the claim monotone"
+_TS_ONLY = "of three classes or more, transfers are decided for target separation alone; the claim "
+_TS_ONLY += "monotone is decided for sums with binary reduction too."
+_RISE = "counterexample: dW/dz_t > 0 at the witness, W the expected loss"
+_MOVED = "counterexample: dW/du_t > dW/du_s at the witness, W the expected loss"
 
 
 def certify_monotone(form: Form, rows: Rows, cells: int, tables: Tables, refute: bool) -> Verdict:
@@ -58,7 +61,9 @@ def certify_monotone(form: Form, rows: Rows, cells: int, tables: Tables, refute:
             witness = find_rise(form, row, hints, climb=True)
         if witness is not None:
             reason = "there is a prediction at which a larger logit of the true class hurts."
-            return Verdict("REFUTED", "monotone", rule, reason, "logits", witness=witness, **shared)
+            return Verdict(
+                "REFUTED", "monotone", _RISE, reason, "logits", witness=witness, **shared
+            )
         if level is None:
             reason = "neither a proof nor a prediction at which it fails was found."
             left = left or Verdict("UNDECIDED", "monotone", rule, reason, **shared)
@@ -97,12 +102,10 @@ def certify_transfers(form: Form, rows: Rows, cells: int, tables: Tables, refute
     shared = facts(tests, row)
     shared |= {"row": int(one.targets[0]), "rival": int(one.rivals[1][0])}
     if witness is None:
-        reason = "the bounds of the density are too wide to decide; more cells may help."
+        reason = "the claim holds or fails by less than the bounds of the density can tell."
         return Verdict("UNDECIDED", "transfers", tests[0].rule, reason, **shared)
     reason = "there is a prediction from which moving probability to the true class hurts."
-    return Verdict(
-        "REFUTED", "transfers", tests[0].rule, reason, "transfers", witness=witness, **shared
-    )
+    return Verdict("REFUTED", "transfers", _MOVED, reason, "transfers", witness=witness, **shared)
 
 
 def _per_mass(witness: Witness | None) -> Witness | None:

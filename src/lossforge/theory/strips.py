@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .bounds import Bounds, edges
 
-_STRIPS, _CELLS, _ROUNDS, _MOST = 128, 256, 6, 1 << 20
+_STRIPS, _CELLS, _ROUNDS, _STUCK = 128, 256, 6, 0.6
 _OFF = 2.0**-50
 _ROUNDING = 1e-14  # of the terms of B, which are added and subtracted
 
@@ -38,11 +38,10 @@ def heaviest_by_itself(bounds: Bounds, own: float, rivals: Tensor, total: float)
         left = ~_held(start, width, first, _worst(start, width, rest, single))
         if not bool(left.any()):
             return True
-        # halved where it is open; what stays open however fine the cells are is given up early
+        if float(left.double().mean()) > _STUCK:
+            return False  # finer cells do not help where the sum is negative
         start, width, cells = start[left], width / 2, 2 * cells
         start = torch.cat([start, start + width])
-        if len(start) * cells > _MOST:
-            return False
     return False
 
 

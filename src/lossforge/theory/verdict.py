@@ -1,6 +1,7 @@
 """What certification answers, and the evidence that comes with it."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -13,7 +14,12 @@ CLAIMS: dict[Claim, str] = {
     "transfers": "moving probability to the true class never increases the expected loss",
     "global": "the expected loss is smallest only at full confidence in the true class",
 }
-_SHOWN, _NEGLIGIBLE = 4, 1e-9  # of a witness's probabilities, in words
+_VALUES: dict[Claim, str] = {
+    "monotone": "slope along the true class's logit",
+    "transfers": "rise per probability moved",
+    "global": "below the loss at full confidence by",
+}
+_SHOWN, _NEGLIGIBLE = 4, 1e-9  # of a witness's classes, in words
 
 
 @dataclass(frozen=True)
@@ -39,26 +45,28 @@ class Witness:
     logits: tuple[float, ...] | None = None
 
     def __str__(self) -> str:
-        """The prediction: its target, its rival, and the largest of the rest."""
-        if self.logits is not None:
-            return self._logits_text(self.logits)
-        order = sorted(range(len(self.probs)), key=lambda k: -self.probs[k])
+        return self.text()
+
+    def text(self, name: Callable[[int], str] = str) -> str:
+        """The prediction: its target, its rival, and the largest of the rest.
+
+        Args:
+            name: What a class is called.
+        """
+        size = self.probs if self.logits is None else tuple(map(abs, self.logits))
+        order = sorted(range(len(size)), key=lambda k: -size[k])
         named = [k for k in (self.target, self.rival) if k is not None]
-        named += [k for k in order if k not in named and self.probs[k] > _NEGLIGIBLE]
-        shown = named[:_SHOWN]
+        named += [k for k in order if k not in named and size[k] > _NEGLIGIBLE]
+        shown = [self._text(k, name(k)) for k in named[:_SHOWN]]
         more = len(self.probs) - len(shown)
-        return ", ".join(map(self._text, shown)) + (f" and {more} smaller" if more else "")
+        return ", ".join(shown) + (f" and {more} smaller" if more else "")
 
-    def _logits_text(self, logits: tuple[float, ...]) -> str:
-        order = sorted(range(len(logits)), key=lambda k: (k != self.target, -abs(logits[k])))
-        shown = [f"z[{k}] = {logits[k]:.4g}" for k in order[:_SHOWN]]
-        more = len(logits) - len(shown)
-        return "logits " + ", ".join(shown) + (f" and {more} smaller" if more else "")
-
-    def _text(self, k: int) -> str:
+    def _text(self, k: int, name: str) -> str:
+        if self.logits is not None:
+            return f"z[{name}] = {self.logits[k]:.4g}"
         rest = math.fsum(p for j, p in enumerate(self.probs) if j != k)
         # 1 to four digits says nothing
-        return f"u[{k}] = " + (f"1 - {rest:.2g}" if rest < 1e-4 else f"{self.probs[k]:.4g}")
+        return f"u[{name}] = " + (f"1 - {rest:.2g}" if rest < 1e-4 else f"{self.probs[k]:.4g}")
 
 
 @dataclass(frozen=True)
@@ -72,13 +80,15 @@ class Verdict:
         level: The strongest fact established, or the one denied: "any-h" (holds for every
             decreasing base function), "transfers", "logits", "joint" (the parts of a sum help each
             other), "global".
-        ratio: How far the density of the base function varies, in the sense the rule needs.
+        ratio: How far the density of the base function varies, in the sense of the ratio test. At
+            most what is allowed is sufficient for the claim, and in general not necessary: where
+            the claim is refuted or open these two numbers did not decide.
         allowed: The largest ratio that the noise tolerates.
         row: The row of the noise that binds.
         rival: The class that binds in it.
         case: "A" where the target's coefficient is positive, "B" where it is negative.
         witness: Where the claim fails.
-        rule: The theorem that decided.
+        rule: The theorem that decided; what the witness contradicts, where the claim is refuted.
         reason: The answer in one sentence.
         assumptions: What it rests on.
         cells: Of the enclosure table, where one was used.
@@ -120,20 +130,40 @@ class Verdict:
         return {**fields, "margin": _plain(self.margin), "witness": witness}
 
     def __str__(self) -> str:
-        lines = [f"{self.status}: {self.reason}", f"claim: {CLAIMS[self.claim]}"]
+        lines = [f"{self.status}: {self.reason}"]
+        return "\n".join(lines + [f"{label}: {text}" for label, text in self.facts()])
+
+    def facts(self, name: Callable[[int], str] = str) -> list[tuple[str, str]]:
+        """What is known beside the status and the reason, as labels and texts.
+
+        Args:
+            name: What a class is called.
+        """
+        found = [("claim", CLAIMS[self.claim])]
         if self.ratio is not None and self.allowed is not None:
-            margin = f"{self.margin:+.1%}" if self.margin is not None else ""
-            free = "any" if math.isinf(self.allowed) else f"{self.allowed:.6g}"
-            spare = "" if math.isinf(self.allowed) else f" (margin {margin})"
-            lines.append(f"ratio: {self.ratio:.6g}, allowed: {free}{spare}")
+            found += self._ratio_test(self.ratio, self.allowed)
         if self.row is not None:
-            against = "" if self.rival is None else f" against class {self.rival}"
-            lines.append(f"decided by: class {self.row}{against}")
+            against = "" if self.rival is None else f" against class {name(self.rival)}"
+            found.append(("binding", f"class {name(self.row)}{against}"))
         if self.witness is not None:
-            lines.append(f"witness: {self.witness}; value {self.witness.value:.6g}")
-        lines.append(f"rule: {self.rule}")
-        lines += [f"assumes: {assumption}" for assumption in self.assumptions]
-        return "\n".join(lines)
+            value = f"{_VALUES[self.claim]} {self.witness.value:.4g}"
+            found.append(("witness", f"{self.witness.text(name)}; {value}"))
+        found.append(("rule", self.rule))
+        if self.cells is not None:
+            found.append(("cells", str(self.cells)))
+        return found + [("assumes", text) for text in self.assumptions]
+
+    def _ratio_test(self, ratio: float, allowed: float) -> list[tuple[str, str]]:
+        """The test that proved the claim, or that failed where nothing was decided."""
+        free = math.isinf(allowed)
+        numbers = f"{ratio:.6g}, allowed: {'any' if free else f'{allowed:.6g}'}"
+        if self.status == "REFUTED":
+            return []  # the witness decides: to pass the test is sufficient, not necessary
+        if self.status == "UNDECIDED":
+            return [("ratio", f"{numbers}; to pass is sufficient only, so this decides nothing")]
+        margin = self.margin
+        spare = "" if margin is None or free else f", margin {100 * margin:+.1f} %"
+        return [("ratio", numbers + spare)]
 
 
 def _plain(value: Any) -> Any:
