@@ -12,7 +12,7 @@ from mpmath import MPContext
 
 from lossforge import BinaryReduction, TargetSeparation, base
 from lossforge.base import BaseFunction
-from lossforge.constructions import Normalised, NormalisedNegative, PowerDistance
+from lossforge.constructions import Normalised, NormalisedNegative, PowerDistance, TargetLoss
 from lossforge.loss import Loss, WeightedSum
 
 mp = MPContext()
@@ -159,12 +159,14 @@ def _class_slopes(loss: Loss, w: Numbers, total: Number, u: Numbers) -> list[lis
             [slope * x / whole, -slope * mean / whole**2]
             for slope, x in zip(slopes, w, strict=True)
         ]
+    if isinstance(loss, TargetLoss):
+        return [[-_(loss.scale) * x * density(loss.base, p)] for x, p in zip(w, u, strict=True)]
     assert isinstance(loss, TargetSeparation)
-    a, scale = _coefficient(loss, len(w)), _(getattr(loss, "scale", 1))
+    a = _coefficient(loss, len(w))
     return [
         [
-            -scale * x * density(loss.base, p),
-            scale * a * (total - x) * density(loss.nontarget, p) if a else mpf(0),
+            -x * density(loss.base, p),
+            a * (total - x) * density(loss.nontarget, p) if a else mpf(0),
         ]
         for x, p in zip(w, u, strict=True)
     ]
