@@ -114,3 +114,24 @@ def test_strips_prove_nothing_that_fails_on_a_grid():
         least = x * effect(x, first) + torch.stack(parts).amin(0)
         lowest = float(least[rest > 0].min())
         assert not (held and lowest < 0)
+
+
+def test_a_weight_of_almost_nothing_is_not_nothing():
+    """The density vanishes at 0: a target of probability 0 loses to any rival that has a weight."""
+    for weight in (1e-16, 1e-18, 1e-30):
+        weights = [1.0, weight, 0.0]
+        for a in (0.0, 1e-40):
+            loss = TargetSeparation(base.Power(3.0), a=a)
+            assert certify(loss, weights).status != "PROVED"
+            assert certify(loss, weights, claim="transfers").status != "PROVED"
+    assert certify(TargetSeparation(base.Power(3.0), a=0.0), [1.0, 0.0, 0.0]).status == "PROVED"
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_an_infinite_density_makes_no_witness_of_nan(classes):
+    steep = base.JensenShannon(0.3)
+    loss = 0.1 * TargetSeparation(steep, a=1.9) + 6 * lossforge.BinaryReduction(steep)
+    weights = torch.zeros(classes)
+    weights[0], weights[1] = 0.97, 0.03
+    verdict = certify(loss, weights, claim="global")
+    assert verdict.status != "REFUTED" or verdict.witness.value > 0

@@ -161,8 +161,9 @@ def find_better(form: Form, row: Rows, cells: int, tables: Tables) -> Witness | 
     if float((gain - _RELATIVE * size).max()) <= 0:
         best = _climb(form, slots, best, floor)
     gain, size = _gain(form, slots, best, floor)
+    gain = gain.nan_to_num(nan=-torch.inf)
     place = int((gain - _RELATIVE * size).argmax())
-    if float(gain[place] - _RELATIVE * size[place]) <= 0:
+    if not float(gain[place] - _RELATIVE * size[place]) > 0:
         return None
     probs = tuple(slots.full(slots.softmax(best[place : place + 1]))[0].tolist())
     weights = tuple(row.weights[0].tolist())
@@ -220,7 +221,9 @@ def _limit(reduction: Mixture, row: Rows, cells: int, tables: Tables) -> Tensor:
     falls = heavy >= light * mixture_ratios(reduction, cells, tables).rho_M
     steepest = float(mixture_table(reduction, cells, tables).high.max())
     lowest = torch.where(falls, light * top, _lowest_pairs(reduction, heavy, light, top, steepest))
-    total: Tensor = weights[keep].sum() * top + (number * lowest).sum() / 2
+    # no pair, or two labels that never occur, cost nothing however steep the density is
+    lowest = torch.where((number > 0) & (heavy > 0), number * lowest, 0.0)
+    total: Tensor = weights[keep].sum() * top + lowest.sum() / 2
     return total
 
 

@@ -23,9 +23,11 @@ NO_ENCLOSURE = "no proved bounds of the density; see turning_points and lipschit
 
 
 def coefficients(weights: Tensor, totals: Tensor, a: float) -> Tensor:
-    """Coefficients of classes with these weights; what is 0 up to rounding is 0."""
-    c = (1 + a) * weights - a * totals
-    return torch.where(c.abs() <= _ROUNDING * (1 + a), 0.0, c)
+    """Coefficients of classes with these weights; what is 0 up to rounding of its terms is 0."""
+    own, rest = (1 + a) * weights, a * totals
+    c = own - rest
+    # relative to the terms: without a second one, a weight of 1e-18 is not 0
+    return torch.where(c.abs() <= _ROUNDING * torch.minimum(own, rest), 0.0, c)
 
 
 @dataclass(frozen=True)
