@@ -118,9 +118,10 @@ def test_strips_prove_nothing_that_fails_on_a_grid():
 
 def test_a_weight_of_almost_nothing_is_not_nothing():
     """The density vanishes at 0: a target of probability 0 loses to any rival that has a weight."""
-    for weight in (1e-16, 1e-18, 1e-30):
+    for weight in (1e-16, 1e-18, 1e-30, 1e-310):
         weights = [1.0, weight, 0.0]
-        for a in (0.0, 1e-40):
+        assert certify(lossforge.BinaryReduction(base.Power(3.0)), weights).status != "PROVED"
+        for a in (0.0, weight / 1e10):
             loss = TargetSeparation(base.Power(3.0), a=a)
             assert certify(loss, weights).status != "PROVED"
             assert certify(loss, weights, claim="transfers").status != "PROVED"

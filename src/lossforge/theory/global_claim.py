@@ -27,6 +27,7 @@ from .proofs import Prover
 from .ratio_tests import (
     NO_ENCLOSURE,
     RatioTest,
+    allowed_in_pairs,
     allowed_ratio,
     coefficients,
     mixture_ratios,
@@ -101,7 +102,7 @@ def _tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[RatioTest
         tests.append(_separated(form.separation.a, found, rows))
     if form.reduction is not None:
         found = mixture_ratios(form.reduction, cells, tables)
-        allowed = rows.own / rows.rivals[0]
+        allowed = allowed_in_pairs(rows)
         rule = "binary reduction: R_G < w_t / w_s (theorem B)"
         tests.append(
             RatioTest(

@@ -59,10 +59,21 @@ def allowed_ratio(rows: Rows, a: float) -> Allowed:
     free = (best <= 0) & (own >= 0)
     case_b = own < 0
     divisor = torch.where(free, 1.0, torch.where(case_b, own, best))
-    ratio = torch.where(case_b, best, own) / divisor
+    ratio = _finite(torch.where(case_b, best, own) / divisor)
     error = _ROUNDING * (1 + a) * (1 / own.abs() + 1 / best.abs())
     ratio = ratio * (1 - (error - _TRUSTED).clamp(0, 1))
     return Allowed(torch.where(free, torch.inf, ratio), rows.rivals[1], case_b)
+
+
+def allowed_in_pairs(rows: Rows) -> Tensor:
+    """(R,) the ratio of densities that binary reduction tolerates; infinite without a rival."""
+    rival = rows.rivals[0]
+    return torch.where(rival > 0, _finite(rows.own / rival), torch.inf)
+
+
+def _finite(ratio: Tensor) -> Tensor:
+    """What overflowed is not infinite: no base function is free to do anything."""
+    return ratio.clamp(max=torch.finfo(torch.float64).max)
 
 
 def threshold_interval(noise: object) -> tuple[float, float]:
@@ -181,7 +192,7 @@ def separated(a: float, found: Ratios, rows: Rows) -> RatioTest:
 
 def paired(found: Ratios, rows: Rows) -> RatioTest:
     """Binary reduction: w_t f(p) >= w_s f(1 - p)."""
-    allowed = rows.own / rows.rivals[0]
+    allowed = allowed_in_pairs(rows)
     rule = "binary reduction: w_t f(p) >= w_s f(1 - p) for the target's pairs (theorem B)"
     return RatioTest(
         within(found.rho_M, allowed),
