@@ -174,18 +174,8 @@ class Bounds:
         """Bounds of a class's effect over intervals."""
         if self._own is None or self._separation is None:
             return torch.zeros_like(start), torch.zeros_like(start)
-        low, high = self._own.between(start, stop)
-        a = self._separation.a
-        if a is not None:
-            # a coefficient is a difference, and off by what its terms were rounded by
-            c, off = (1 + a) * weight - a * total, _SMALL * (1 + a)
-            return _times(c - off, low, high)[0], _times(c + off, low, high)[1]
-        lows, highs = _times(weight, low, high)
-        if self._others is None:
-            return _widened(lows, highs)
-        less, most = _times(total - weight, *self._others.between(start, stop))
-        (lows, highs), (less, most) = _widened(lows, highs), _widened(less, most)
-        return lows - most, highs - less
+        others = None if self._others is None else self._others.between(start, stop)
+        return _theta(self._separation.a, weight, total, self._own.between(start, stop), others)
 
     def pair(self, own: float, rival: float, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor]:
         """Bounds of w_t f(p) - w_s f(1 - p) over intervals of p."""
@@ -194,6 +184,71 @@ class Bounds:
         low, high = _widened(*_times(own, *self._pairs.between(start, stop)))
         less, most = _widened(*_times(rival, *self._pairs.between(1 - stop, 1 - start)))
         return low - most, high - less
+
+
+class Means:
+    """Bounds of running means: what `Bounds` is to raising a logit, this is to full confidence.
+
+    Densities of the target are averaged over [1 - m, 1], those of a rival over [0, y], and of a
+    pair's two over [1 - r, 1] and [0, r].
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self.num_classes = bounds.num_classes
+        self._a = None if bounds._separation is None else bounds._separation.a
+        self._own, self._others, self._pairs = (
+            None if part is None else _both_means(part)
+            for part in (bounds._own, bounds._others, bounds._pairs)
+        )
+
+    def target(self, own: float, total: float, start: Tensor, stop: Tensor) -> Tensor:
+        """Lower bounds of the mean of Theta_t over [1 - m, 1], m from start to stop."""
+        return self._theta(1, own, total, start, stop)[0]
+
+    def rival(self, weight: float, total: float, start: Tensor, stop: Tensor) -> Tensor:
+        """Upper bounds of the mean of Theta_s over [0, y], y from start to stop."""
+        return self._theta(0, weight, total, start, stop)[1]
+
+    def pair(self, own: float, rival: float, start: Tensor, stop: Tensor) -> Tensor:
+        """Lower bounds of the mean of w_t f(1 - q) - w_s f(q) over [0, r], r from start to stop."""
+        if self._pairs is None:
+            return torch.zeros_like(start)
+        behind, ahead = (part.between(start, stop) for part in self._pairs)
+        low, _ = _widened(*_times(own, *ahead))
+        _, most = _widened(*_times(rival, *behind))
+        return low - most
+
+    def _theta(
+        self, side: int, weight: float, total: float, start: Tensor, stop: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        if self._own is None:
+            return torch.zeros_like(start), torch.zeros_like(start)
+        others = None if self._others is None else self._others[side].between(start, stop)
+        return _theta(self._a, weight, total, self._own[side].between(start, stop), others)
+
+
+def _both_means(part: Enclosed) -> tuple[Enclosed, Enclosed]:
+    """Of the running means from the left end, and from the right one."""
+    return Enclosed(part.table.means()), Enclosed(part.table.mirrored().means())
+
+
+def _theta(
+    a: float | None,
+    weight: float,
+    total: float,
+    own: tuple[Tensor, Tensor],
+    others: tuple[Tensor, Tensor] | None,
+) -> tuple[Tensor, Tensor]:
+    """Bounds of w A - (S - w) B, given those of A and, where B is not a A, of B."""
+    if a is not None:
+        # a coefficient is a difference, and off by what its terms were rounded by
+        c, off = (1 + a) * weight - a * total, _SMALL * (1 + a)
+        return _times(c - off, *own)[0], _times(c + off, *own)[1]
+    lows, highs = _widened(*_times(weight, *own))
+    if others is None:
+        return lows, highs
+    less, most = _widened(*_times(total - weight, *others))
+    return lows - most, highs - less
 
 
 def _times(factor: float, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:

@@ -78,6 +78,24 @@ class Table:
         """Upper bounds of H at 0, 1/N, ..., 1."""
         return _sums(self.high) * (1 + 4 * self.cells * _EPS)
 
+    def means(self) -> "Table":
+        r"""Bounds of the running mean H(x) / x on the same cells, of the density at x = 0.
+
+        Within a cell the bounds of H are linear, and a linear function over x is monotone: its
+        extremes are at the ends.
+        """
+        x = torch.arange(1, self.cells + 1, dtype=self.low.dtype) / self.cells
+        least, most = self.lower_integrals()[1:] / x, self.upper_integrals()[1:] / x
+        least, most = (
+            torch.cat([first[:1], ends]) for first, ends in ((self.low, least), (self.high, most))
+        )
+        return Table(
+            torch.minimum(least[:-1], least[1:]) * (1 - 4 * _EPS),
+            torch.maximum(most[:-1], most[1:]) * (1 + 4 * _EPS),
+            self.certified,
+            self.how,
+        )
+
     def mirrored(self) -> "Table":
         """The table of x -> phi(1 - x)."""
         return Table(self.low.flip(0), self.high.flip(0), self.certified, self.how)

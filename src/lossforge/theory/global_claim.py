@@ -48,7 +48,7 @@ def certify_global(form: Form, rows: Rows, cells: int, tables: Tables, refute: b
     if form.separation is None and form.reduction is None:
         reason = "the noise does not move its minima; whether there is only one is not known."
         return Verdict("UNCERTIFIED", "global", normalised(rows).rule, reason)
-    tests = _tests(form, rows, cells, tables)
+    tests = global_tests(form, rows, cells, tables)
     passed = torch.ones(len(rows.weights), dtype=torch.bool)
     for test in tests:
         passed &= test.passed
@@ -95,7 +95,8 @@ def certify_global(form: Form, rows: Rows, cells: int, tables: Tables, refute: b
     return verdict.having(status="UNCERTIFIED", reason=reason)
 
 
-def _tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[RatioTest]:
+def global_tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[RatioTest]:
+    """The tests that together prove the claim, unless densities vanish or A and B differ."""
     tests = []
     if form.separation is not None and form.separation.a is not None:
         found = mixture_ratios(form.separation.own, cells, tables)

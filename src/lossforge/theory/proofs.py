@@ -6,12 +6,15 @@ The derivative of the weighted loss with respect to the target's logit is
 For every cell of x a slope nu is looked for that makes this nonnegative.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from .bounds import Bounds, Tables, edges
 from .forms import Form
-from .ratio_tests import RatioTest, monotone_tests
+from .full_confidence import full_confidence_is_best
+from .ratio_tests import RatioTest, mixture_ratios, monotone_tests, normalised, within
 from .strips import heaviest_by_itself
 from .verdict import Level
 from .weights import Rows
@@ -52,32 +55,69 @@ class Prover:
             tests: The ratio tests of this row.
             thorough: Whether to try what takes longer than to look for a counterexample.
         """
-        own, rival, total = (float(part[0]) for part in (row.own, row.rivals[0], row.totals))
-        if row.num_classes == 2:
-            return "joint" if self._bounds.transfers(own, rival, total) else None
-        if any(test.exact and not bool(test.passed[0]) for test in tests):
+        if row.num_classes > 2 and any(test.exact and not bool(test.passed[0]) for test in tests):
             # nothing makes up for a binary reduction that fails: it rules where x + y tends to 0
             return None
-        both = self._form.separation is not None and self._form.reduction is not None
-        if both and self._bounds.joint(own, rival, total):
-            return "joint"
-        prove = sum_is_nonnegative if thorough else one_rival_at_a_time
-        return "logits" if prove(self._bounds, own, rivals_of(row), total) else None
+        return self._monotone(*_numbers(row), thorough)
 
     def globally(self, row: Rows) -> bool:
         """Whether full confidence is proved best in a row."""
         tests = monotone_tests(self._form, row, self._cells, self._tables)
-        if all(bool(test.passed[0]) for test in tests) or self.monotone(row, tests) is not None:
+        if all(bool(test.passed[0]) for test in tests):
             return True
-        if self._form.reduction is not None or not self._form.understood:
+        if self._form.normalised and not bool(normalised(row).passed[0]):
             return False
-        own, total = float(row.own[0]), float(row.totals[0])
-        return full_confidence_is_best(self._bounds, own, rivals_of(row), total)
+        if self._globally(*_numbers(row), True):
+            return True
+        # where the cells were too wide, those of the logits' proof may do
+        return self.monotone(row, tests) is not None
+
+    def proves(
+        self,
+        claim: Literal["monotone", "global"],
+        own: float,
+        rivals: Tensor,
+        total: float,
+        *,
+        thorough: bool,
+    ) -> bool:
+        """Whether a claim is proved of weights that need not sum to `total`.
+
+        Args:
+            claim: The claim.
+            own: The target's weight.
+            rivals: (K - 1,) the others' weights.
+            total: What `own` and the others' true weights sum to.
+            thorough: Whether to try what takes long.
+        """
+        if claim == "global":
+            return self._globally(own, rivals, total, thorough)
+        reduction = self._form.reduction
+        if reduction is not None and len(rivals) > 1:
+            found = mixture_ratios(reduction, self._cells, self._tables)
+            if not bool(within(found.rho_M, own / rivals.max())):
+                return False
+        return self._monotone(own, rivals, total, thorough) is not None
+
+    def _monotone(self, own: float, rivals: Tensor, total: float, thorough: bool) -> Level | None:
+        heaviest = float(rivals.max())
+        if len(rivals) == 1:
+            return "joint" if self._bounds.transfers(own, heaviest, total) else None
+        both = self._form.separation is not None and self._form.reduction is not None
+        if both and self._bounds.joint(own, heaviest, total):
+            return "joint"
+        prove = sum_is_nonnegative if thorough else one_rival_at_a_time
+        return "logits" if prove(self._bounds, own, rivals, total) else None
+
+    def _globally(self, own: float, rivals: Tensor, total: float, thorough: bool) -> bool:
+        groups = _grouped(rivals)
+        return full_confidence_is_best(self._bounds, own, groups, total, thorough=thorough)
 
 
-def rivals_of(row: Rows) -> Tensor:
-    """(K - 1,) weights of the other classes of one row."""
-    return row.weights[0, torch.arange(row.num_classes) != row.targets[0]]
+def _numbers(row: Rows) -> tuple[float, Tensor, float]:
+    """The target's weight, (K - 1,) the others', and their sum."""
+    others = row.weights[0, torch.arange(row.num_classes) != row.targets[0]]
+    return float(row.own[0]), others, float(row.totals[0])
 
 
 def sum_is_nonnegative(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
@@ -98,9 +138,7 @@ def sum_is_nonnegative(bounds: Bounds, own: float, rivals: Tensor, total: float)
 
 
 def one_rival_at_a_time(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
-    """The same by the quicker half of the proof, for a sum with a binary reduction."""
-    if not bounds.reduces:
-        return False
+    """The same by the quicker half of the proof."""
     return bool(_one_by_itself(_effects(bounds, own, rivals, total)).all())
 
 
@@ -176,34 +214,6 @@ def _separated(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool
     return bool((lead * room - spent >= 0).any(1).all())
 
 
-def full_confidence_is_best(bounds: Bounds, own: float, rivals: Tensor, total: float) -> bool:
-    """Whether full confidence is best for target separation, by the same kind of bound.
-
-    With m = 1 - x and Psi the integral of Theta, the target loses Psi_t(1) - Psi_t(1 - m); that
-    must exceed the sum of Psi_s(y_s) over the rivals, who share m. For small m densities are
-    compared, which is exact as m tends to 0; otherwise Psi_s(y) <= nu y + d_s.
-    """
-    start, step = edges(bounds.cells), 1 / bounds.cells
-    pull = bounds.theta(own, total, start, start + step)[0].flip(0)
-    groups = _grouped(rivals)
-    pushes = [bounds.theta(weight, total, start, start + step)[1] for _, weight in groups]
-    steepest = torch.stack([push.cummax(0).values for push in pushes]).amax(0)
-    held = pull.cummin(0).values > steepest
-    rounding = bounds.cells * 2**-50
-    kept = _ends_of_cells(pull * step).amin(0)
-    kept = kept - rounding * kept.abs()
-    slopes = torch.linspace(0, 1, 4 * _SLOPES, dtype=torch.float64) * float(steepest[-1])
-    spent = torch.zeros(())
-    for (count, _), push in zip(groups, pushes, strict=True):
-        most = _ends_of_cells(push * step).amax(0)
-        most = most + rounding * most.abs()
-        excess = most[:, None] - slopes * (start[:, None] + step * (slopes < 0))
-        spent = spent + count * excess.cummax(0).values.clamp(min=0)
-    room = slopes * (start[:, None] + step * (slopes >= 0))
-    held |= (kept[:, None] - room - spent > 0).any(1)
-    return bool(held.all())
-
-
 def _effects(bounds: Bounds, own: float, rivals: Tensor, total: float) -> list[tuple[int, Tensor]]:
     """Bounds of B for each group of rivals, with their number."""
     return [(count, _effect(bounds, own, weight, total)) for count, weight in _grouped(rivals)]
@@ -221,12 +231,6 @@ def _effect(bounds: Bounds, own: float, rival: float, total: float) -> Tensor:
     stop = torch.where(y0 > 0, x1 / (x1 + y0), 1.0)
     gain, _ = bounds.pair(own, rival, start, stop)
     return effect + gain.clamp(min=0) / ((bounds.num_classes - 1) * (x1 + y1) ** 2)
-
-
-def _ends_of_cells(parts: Tensor) -> Tensor:
-    """(2, N) running sums before and after each cell."""
-    after = parts.cumsum(0)
-    return torch.stack([after - parts, after])
 
 
 def _grouped(rivals: Tensor) -> list[tuple[int, float]]:
