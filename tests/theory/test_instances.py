@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from lossforge import BEF, CE, MAE, data, noise, theory
+from lossforge.theory.instances import ROUNDS
+from lossforge.theory.proofs import Prover
 
 
 def seeded(seed=0):
@@ -117,3 +119,49 @@ def test_certify_answers_for_instances_too():
     verdict = theory.certify(BEF(), found)
     assert isinstance(verdict, theory.InstanceVerdict)
     assert torch.equal(verdict.proved, theory.certify_instances(BEF(), found).proved)
+
+
+STEEP = BEF(beta=-8, tau=1)  # the ratio tests stop at pair flips of .195, the proofs at .29
+
+
+def flips(rates):
+    rows = torch.zeros(len(rates), 10)
+    rows[:, 0], rows[:, 1] = 1 - rates, rates
+    return rows
+
+
+def test_instances_are_proved_by_the_proofs_of_certify():
+    rows = flips(torch.linspace(0.05, 0.45, 41))
+    found = theory.certify_instances(STEEP, rows)
+    single = [theory.certify(STEEP, row, refute=False).status == "PROVED" for row in rows]
+    assert found.proved.tolist() == single
+    assert rows[found.proved, 1].max() > 0.25
+
+
+@pytest.mark.parametrize("claim", ["monotone", "global"])
+def test_what_is_proved_of_many_is_proved_of_each(claim):
+    """A row is proved through one that is no easier; the proof of itself succeeds as well."""
+    generator = seeded(3)
+    spread = torch.rand(60, 3, generator=generator) ** 3
+    rate = 0.1 + 0.5 * torch.rand(60, 1, generator=generator)
+    rows = torch.cat([1 - rate, rate * spread / spread.sum(1, keepdim=True)], 1)
+    found = theory.certify_instances(STEEP, rows, claim=claim)
+    statuses = [
+        theory.certify(STEEP, row, claim=claim, refute=False).status == "PROVED" for row in rows
+    ]
+    proved, each = found.proved, torch.tensor(statuses)
+    assert bool(proved.any())
+    assert bool((each >= proved).all())
+    assert int(proved.sum()) >= 0.9 * int(each.sum())
+
+
+def test_the_work_is_bounded_whatever_the_number_of_rows(monkeypatch):
+    tried = []
+    proves = Prover.proves
+    monkeypatch.setattr(Prover, "proves", lambda *a, **k: tried.append(1) or proves(*a, **k))
+    rate = 0.2 + 0.1 * torch.rand(3000, generator=seeded(4))
+    found = theory.certify_instances(STEEP, flips(rate))
+    assert 0 < len(tried) <= 40  # in one dimension a bisection
+    assert bool(found.proved[rate < 0.28].all())
+    assert sum(most for _, most, _ in ROUNDS) == 640  # as the docstring says
+    assert "640" in theory.certify_instances.__doc__
