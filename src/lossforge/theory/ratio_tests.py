@@ -14,11 +14,13 @@ from torch import Tensor
 from .bounds import Bounds, Tables, mixture_table
 from .forms import Form, Mixture
 from .ratios import Ratios, from_table, ratios, without_bound
+from .ties import exact, polynomial, transfers_hold
 from .weights import Rows, read_noise
 
 _ROUNDING = 8 * torch.finfo(torch.float64).eps
 _SLACK = 1e-12  # relative: what rounding may have done to a ratio
 _TRUSTED = 2.0**-41  # what it may have done to the allowed one, less than half of that
+_CLOSE = 1e-6  # relative: where a tie is possible
 NO_ENCLOSURE = "no proved bounds of the density; see turning_points and lipschitz of base functions"
 
 
@@ -161,11 +163,13 @@ def monotone_tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[R
     tests = []
     if form.separation is not None and form.separation.a is not None:
         found = mixture_ratios(form.separation.own, cells, tables)
-        tests.append(separated(form.separation.a, found, rows))
+        test = separated(form.separation.a, found, rows)
+        tests.append(_with_ties(test, form.separation.own, rows, form.separation.a))
     elif form.separation is not None:
         tests.append(_two_bases(replace(form, reduction=None), rows, cells, tables))
     if form.reduction is not None:
-        tests.append(paired(mixture_ratios(form.reduction, cells, tables), rows))
+        test = paired(mixture_ratios(form.reduction, cells, tables), rows)
+        tests.append(_with_ties(test, form.reduction, rows, 0.0, two=True))
     if form.normalised:
         tests.append(normalised(rows))
     return tests
@@ -216,6 +220,31 @@ def within(ratio: float | Tensor, allowed: Tensor) -> Tensor:
     """Where a ratio is surely at most what is allowed."""
     flat = torch.as_tensor(ratio == 1.0)
     return (ratio * (1 + _SLACK) <= allowed) | (allowed == torch.inf) | flat
+
+
+def _with_ties(
+    test: RatioTest, mixture: Mixture, rows: Rows, a: float, *, two: bool = False
+) -> RatioTest:
+    """The same test, with rows passed in which ratio and allowed ratio are exactly equal."""
+    assert test.ratio is not None
+    assert test.allowed is not None
+    close = ~test.passed & ((test.allowed / test.ratio - 1).abs() < _CLOSE)
+    density = polynomial(mixture) if bool(close.any()) else None
+    if density is None:
+        return test
+    passed = test.passed.clone()
+    for row in close.nonzero()[:, 0].tolist():
+        numbers = exact(a, *rows.weights[row].tolist())
+        if numbers is not None:
+            strength, *weights = numbers
+            # c = (1 + a) w - a S, and w itself for a binary reduction
+            own, rival = (
+                (1 + strength) * weights[int(place[row])] - strength * sum(weights)
+                for place in (rows.targets, rows.rivals[1])
+            )
+            here = two or rows.num_classes == 2
+            passed[row] = transfers_hold(density, own, rival, two=here)
+    return replace(test, passed=passed)
 
 
 def _two_bases(form: Form, rows: Rows, cells: int, tables: Tables) -> RatioTest:
