@@ -1,4 +1,4 @@
-"""CE1 to CE13 of docs/theory.md, and the paper's worked example, in exact rational arithmetic.
+"""CE1 to CE14 of docs/theory.md, and the paper's worked example, in exact rational arithmetic.
 
 Losses are evaluated term by term from their definitions. A claim about all points is proved:
 by Bernstein coefficients where a polynomial decides, by the inequalities of a short argument else.
@@ -8,6 +8,7 @@ Where the base is f1, powers of e and 3 are compared through integers or partial
 from fractions import Fraction as Q
 
 import pytest
+import torch
 from paper_statements import (
     Curve,
     corollary_1,
@@ -30,6 +31,9 @@ from rational_proofs import (
     reduced_loss,
     separated_loss,
 )
+
+from lossforge import AGCE
+from lossforge.theory import certify
 
 
 def weights(*values: str) -> list[Q]:
@@ -336,6 +340,23 @@ def test_ce13_rows_of_one_matrix_in_different_cases_exactly():
     # are worth at most c_1 H(m), m = 1 - u_t, and the target pays c_t (H(1) - H(1-m)).
     assert all(H(x + y) - H(x) - H(y) == 7 * x * y * (x + y) for x in grid(6) for y in grid(6))
     assert nonnegative(lambda m: Q(1, 4) * (H(Q(1)) - H(1 - m)) - Q(7, 40) * H(m), 3)
+
+
+def test_ce14_a_rising_density_is_asymmetric_without_theorem_2():
+    """AGCE with a = 1/2 and q = 2, whose density is 1/2 + x."""
+
+    def H(x):
+        return (x + x * x) / 2
+
+    w = weights("3/5", "2/5")
+    assert w[0] * Q(1, 2) < w[1] * Q(3, 2)  # Theorem 2 asks for the contrary at (u_t, u_s) = (0, 1)
+    value = separation(H, w, 0)
+    assert value("2/10", "8/10") > value("1/10", "9/10")  # mass moved to t hurts
+    for x in grid(3):  # polynomials of degree 2; the right one is positive for x > 0
+        assert value(1 - x, x) - value(1, 0) == x * (Q(7, 10) - x / 2)
+    loss, row = AGCE(a=0.5, q=2), torch.tensor([0.6, 0.4])
+    assert certify(loss, row).status == "REFUTED"
+    assert certify(loss, row, claim="global").status == "PROVED"
 
 
 def test_the_worked_example_allows_exactly_234_over_79():
