@@ -22,7 +22,7 @@ from .enclosure import Table, enclose
 from .forms import Form, Mixture, Separation
 
 Tables = Mapping[BaseFunction, Table]
-_SMALL = 1e-15  # relative; rounding of the products and sums below
+_SMALL = 4e-15  # relative; rounding of the products and sums below
 _PAIR_CELLS, _MOST_CELLS, _ROUNDS = 48, 60_000, 6  # of the search for a joint proof
 
 
