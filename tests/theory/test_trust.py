@@ -228,3 +228,13 @@ def test_losses_of_the_library_are_what_they_declare(name, num_classes):
 def test_symmetry_is_derived_of_what_is_computed():
     assert is_symmetric(MAE(), 5).derived
     assert not is_symmetric(subclass(MAE, "from_scores")(), 5).derived
+
+
+def test_a_counterexample_is_one_of_the_loss_as_it_is_called():
+    class Negated(MAE):
+        def forward(self, input, target):
+            return -super().forward(input, target)
+
+    verdict = certify(Negated(), symmetric(3, 0.1))
+    assert verdict.status == "REFUTED"
+    assert certify(-MAE(), symmetric(3, 0.1)).status == "REFUTED"

@@ -1,11 +1,12 @@
 """Counterexamples to the claim "monotone": predictions at which raising the target hurts."""
 
+import copy
 import math
 
 import torch
 from torch import Tensor
 
-from ..loss import Loss, Scores
+from ..loss import Loss
 from .forms import Form, Separation
 from .predictions import Slots, candidates, fill_slots
 from .verdict import Witness
@@ -207,4 +208,10 @@ def _gradients(loss: Loss, row: Rows, logits: Tensor) -> Tensor:
 
 
 def _values(loss: Loss, row: Rows, logits: Tensor) -> Tensor:
-    return loss.expected(Scores(logits), row.weights.expand(len(logits), -1))
+    """(B,) weighted losses, by calling the loss with every label."""
+    n, classes = logits.shape
+    called = copy.copy(loss)
+    called.reduction = "none"
+    labels = torch.arange(classes).repeat(n)
+    values: Tensor = called(logits.repeat_interleave(classes, 0), labels)
+    return (row.weights * values.view(n, classes)).sum(1)
