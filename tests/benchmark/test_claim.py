@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_grid import tiny_runs
+from tiny_grid import result_of, tiny_runs
 
 from lossforge.benchmark import RunFolder
 from lossforge.benchmark.claim import claimed, is_alive
@@ -174,7 +174,7 @@ def test_a_run_is_finished_though_its_claim_is_a_folder(tmp_path):
     folder = RunFolder(tmp_path, run)
     folder.open()
     (folder.path / "claim.1").mkdir()
-    folder.finish({"id": run.id}, {})
+    folder.finish(result_of(run), {})
     folder.open()
     assert folder.finished
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny_grid import impossible_run, long_runs, longer, owners, records, tiny_runs
+from tiny_grid import impossible_run, long_runs, longer, owners, records, result_of, tiny_runs
 
 from lossforge.benchmark import Run, RunFolder, one_run
 from lossforge.benchmark.executors import (
@@ -147,7 +147,7 @@ def test_waiting_for_other_workers_is_said_once(tmp_path, monkeypatch):
     def finish(statuses):
         seen.append(statuses)
         if len(seen) == 10:
-            folder.finish({"id": run.id}, {})
+            folder.finish(result_of(run), {})
 
     run_all("local", tmp_path, [run], on_progress=finish, on_wait=told.append)
     assert told == [[run.id]]
@@ -212,7 +212,7 @@ def test_workers_that_die_in_a_row_are_given_up(tmp_path, monkeypatch):
 def test_a_finished_grid_starts_nothing(tmp_path, monkeypatch, capsys):
     run = tiny_runs()[0]
     enter(tmp_path, [run])
-    RunFolder(tmp_path, run).finish({"id": run.id}, {})
+    RunFolder(tmp_path, run).finish(result_of(run), {})
     monkeypatch.setattr(sys, "executable", "/bin/false")
     for name in ("local", "print", "slurm"):
         run_all(name, tmp_path, [run])
@@ -340,7 +340,7 @@ def test_bad_options_are_refused(tmp_path):
 def test_print_writes_a_line_for_each_unfinished_run(tmp_path, capsys):
     runs, store = tiny_runs()[:3], tmp_path / "my store"
     enter(store, runs)
-    RunFolder(store, runs[1]).finish({"id": runs[1].id}, {})
+    RunFolder(store, runs[1]).finish(result_of(runs[1]), {})
     run_all("print", store, runs, data_dir=tmp_path)
     assert capsys.readouterr().out.splitlines() == [
         f"lossforge run '{store}' {run.id} --data-dir {tmp_path}" for run in (runs[0], runs[2])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from lossforge.benchmark import RunSpec, make_grid
 
@@ -28,6 +29,19 @@ training = {epochs = 3, batch_size = 50, lr = 0.1}
 
 def tiny_runs() -> list[RunSpec]:
     return make_grid(tomllib.loads(TINY)).runs()
+
+
+def result_of(run: RunSpec) -> dict[str, Any]:
+    """The least that the record of a run may hold."""
+    spec = run.model_dump(mode="json")
+    return {
+        "id": run.id,
+        "spec": spec,
+        "classes": 10,
+        "noise_rate": 0.0,
+        "metrics": [],
+        "parameters": "",
+    }
 
 
 def longer(run: RunSpec, epochs: int) -> RunSpec:

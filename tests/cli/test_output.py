@@ -2,6 +2,7 @@
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -104,7 +105,8 @@ def test_too_little_memory_is_told_in_words(capsys):
 
 def test_the_hint_to_report_can_be_pasted(monkeypatch, tmp_path):
     monkeypatch.setattr("lossforge.benchmark.executors.run_all", lambda *words, **options: None)
-    monkeypatch.setattr("lossforge.benchmark.records.read_records", lambda store: [])
+    done = SimpleNamespace(failed=None)
+    monkeypatch.setattr("lossforge.benchmark.records.read_record", lambda folder: done)
     store = tmp_path / "my $(runs)"
     words = ["--loss", "CE", "--noise", "clean", "--seeds", "0", "--set", "epochs=1"]
     result = run("bench", "digits", *words, "--store", store)
