@@ -100,7 +100,8 @@ class HuberPower(BaseFunction):
         self.try_out()
 
     def density(self, p: Tensor) -> Tensor:
-        return torch.where(p > self._knee, p, self._knee) ** (self.q - 1)
+        knee = max(self._knee, torch.finfo(p.dtype).tiny)  # 0 would make it infinite
+        return torch.where(p > knee, p, knee) ** (self.q - 1)
 
     def turning_points(self) -> tuple[float, ...]:
         return ()  # falls above the knee
