@@ -1,7 +1,7 @@
 """What is certified is what is computed: nothing may stand between a loss and its declared form."""
 
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 import torch
@@ -238,3 +238,68 @@ def test_a_counterexample_is_one_of_the_loss_as_it_is_called():
     verdict = certify(Negated(), symmetric(3, 0.1))
     assert verdict.status == "REFUTED"
     assert certify(-MAE(), symmetric(3, 0.1)).status == "REFUTED"
+
+
+def test_a_remainder_of_an_unbounded_function_is_no_robust_loss():
+    class Rises(ProbabilityLoss):
+        def from_scores(self, scores, target):
+            terms = -scores.log_probs
+            return terms.gather(1, target[:, None])[:, 0] / terms.sum(1)
+
+        def parts(self, num_classes):
+            return (Part("remainder", 1.0, base.Log()),)
+
+    assert "unbounded" in take_apart(Rises(), 3).doubts[0]
+
+
+def test_a_base_function_inside_another_is_looked_at():
+    class Evil(base.Exponential):
+        def turning_points(self):
+            return ()
+
+    wrapped = base.Truncated(Evil(-8.0, -4.0, 0.5625), 1e-9)
+    loss = TargetSeparation(base.Linear(1.0), a=1.0, nontarget=wrapped)
+    assert "Evil overrides turning_points" in take_apart(loss, 3).doubts[0]
+
+
+def test_base_functions_that_are_equal_and_differ_are_not_taken_for_one():
+    @dataclass(frozen=True)
+    class Tilted(base.BaseFunction):
+        k: float = field(compare=False)
+
+        def density(self, p):
+            return 1 + self.k * p
+
+        def value(self, at):
+            return at.q * (1 + self.k * (1 + at.p) / 2)
+
+        def cumulative(self, at):
+            return at.p * (1 + self.k * at.p / 2)
+
+        def turning_points(self):
+            return ()
+
+    both = TargetLoss(Tilted(0.0)) + TargetLoss(Tilted(50.0))
+    assert "equals another" in take_apart(both, 3).doubts[0]
+    assert not take_apart(TargetLoss(Tilted(50.0)), 3).unknown
+
+
+def test_a_sum_of_ones_own_is_an_assumption():
+    class Sum(WeightedSum):
+        @property
+        def terms(self):
+            return super().terms
+
+    loss = Sum([(1.0, MAE())])
+    assert any("Sum" in assumption for assumption in take_apart(loss, 3).assumptions)
+
+
+def test_a_compiled_call_is_not_what_was_looked_at():
+    loss = MAE()
+    loss._compiled_call_impl = lambda logits, target: -CE()(logits, target)
+    assert "compiled" in take_apart(loss, 3).doubts[0]
+
+
+def test_a_parameter_cannot_be_deleted():
+    with pytest.raises(AttributeError, match="fixed"):
+        del MAE().scale

@@ -19,7 +19,7 @@ class Part:
     "others"      :math:`\sum_{i \ne t} H(u_i)`, or of -h where h(0) is infinite
     "pairs"       the mean over :math:`i \ne t` of :math:`h(u_t / (u_t + u_i))`
     "share"       :math:`h(u_t) / \sum_k h(u_k)`
-    "remainder"   :math:`-H(u_t) / \sum_k H(u_k)`
+    "remainder"   :math:`-H(u_t) / \sum_k H(u_k)`, h bounded
     ============  ==================================================================
 
     Args:

@@ -54,6 +54,11 @@ class Loss(nn.Module, ABC):
             raise AttributeError(f"{name} is fixed when a loss is made; make another {kind}")
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        if name in self._fixed:
+            raise AttributeError(f"{name} is fixed when a loss is made")
+        super().__delattr__(name)
+
     def __init__(
         self,
         *,

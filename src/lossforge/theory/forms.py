@@ -19,7 +19,7 @@ from torch import Tensor
 from ..base import BaseFunction, Series
 from ..constructions import Declared, Part
 from ..loss import Loss, WeightedSum
-from .trust import DRAWS, declarer, deviation, doubt, is_foreign
+from .trust import declarer, deviation, doubt, draws, is_foreign, nested
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
     unknown: list[Loss] = []
     doubts: list[str] = []
     strengths: set[float | None] = set()
-    trusted: set[str] = set()
+    trusted = _declarations(loss, num_classes)
     for scale, member in _terms(loss):
         if scale == 0:
             continue
@@ -115,7 +115,7 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
             continue
         known += [(scale, part) for part in parts]
         strengths |= _strengths(parts)
-        trusted |= _assumptions(member, parts)
+        trusted |= _declarations(member, num_classes) | _assumptions(parts)
     if not (known or unknown):
         raise ValueError(f"loss must have a part whose coefficient is not 0, got {loss}")
     if not unknown:
@@ -155,6 +155,8 @@ def _declared(member: Loss, num_classes: int) -> tuple[tuple[Part, ...], str | N
         reason = "a factor of its parts is not positive and finite"
     elif "others" in roles and "target" not in roles:
         reason = "it has terms of the others and none of the target"
+    elif not all(part.base.bounded for part in parts if part.role == "remainder"):
+        reason = "a remainder of an unbounded function rises with the target"
     return parts, reason
 
 
@@ -177,13 +179,18 @@ def _mixture(known: list[tuple[float, Part]], role: str) -> Mixture:
     return Mixture(tuple(chosen))
 
 
-def _assumptions(member: Loss, parts: tuple[Part, ...]) -> set[str]:
-    """What is taken on trust about a member and its base functions."""
+def _declarations(loss: Loss, num_classes: int) -> set[str]:
+    """What is taken on trust about a class that is not the library's."""
+    if not is_foreign(declarer(loss)):
+        return set()
+    name, n = type(loss).__name__, draws(num_classes)
+    return {f"{name} is the sum of the parts it declares, as it was at {n} predictions"}
+
+
+def _assumptions(parts: tuple[Part, ...]) -> set[str]:
+    """What is taken on trust about base functions."""
     found = set()
-    if is_foreign(declarer(member)):
-        name = type(member).__name__
-        found.add(f"{name} is the sum of the parts it declares, as it was at {DRAWS} predictions")
-    for base in {part.base for part in parts}:
+    for base in (one for part in parts for one in nested(part.base)):
         if isinstance(base, Series):
             found.add("the function is the fitted series, not the one that it was fitted to")
         if is_foreign(type(base)):

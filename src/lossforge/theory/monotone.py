@@ -25,7 +25,7 @@ from .weights import Rows
 
 ASSUMPTIONS = (
     "the expected loss at one instance, over all predictions; nothing on networks or samples",
-    "the noise is exactly as given",
+    "the noise is as given, up to the rounding of its numbers",
 )
 _ENDS = torch.logspace(-5, -1.5, 8, dtype=torch.float64)
 _PAIR_SHARES = torch.cat([_ENDS, torch.linspace(0.05, 0.95, 19, dtype=torch.float64), 1 - _ENDS])

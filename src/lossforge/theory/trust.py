@@ -20,7 +20,7 @@ from ..base import BaseFunction, Point
 from ..constructions import Part
 from ..loss import Loss, WeightedSum
 
-DRAWS = 60
+_DRAWS = 60
 _SCALES = (0.3, 1.0, 3.0, 8.0, 30.0)  # of the logits
 _MOST = 1 << 16  # logits in a comparison
 _VALUES, _GRADIENTS = 1e-9, 1e-7  # relative to the largest
@@ -42,6 +42,8 @@ def doubt(loss: Loss) -> str | None:
     reason = _overridden(loss, declarer(loss))
     if reason is None and any(getattr(loss, hooks, None) for hooks in _HOOKS):
         return "it has hooks"
+    if reason is None and loss._compiled_call_impl is not None:
+        return "its call is compiled; a loss is judged before"
     return reason
 
 
@@ -59,14 +61,29 @@ def is_foreign(kind: type) -> bool:
     return getattr(sys.modules.get(kind.__module__), kind.__name__, None) is not kind
 
 
+def draws(num_classes: int) -> int:
+    """The number of predictions at which a loss is compared with what it declares."""
+    return max(len(_SCALES), min(_DRAWS, _MOST // num_classes))
+
+
+def nested(base: BaseFunction) -> list[BaseFunction]:
+    """A base function and those that it is made of."""
+    inner = [value for value in vars(base).values() if isinstance(value, BaseFunction)]
+    return [base, *(one for each in inner for one in nested(each))]
+
+
 def deviation(loss: Loss, terms: Sequence[tuple[float, Part]], num_classes: int) -> str | None:
     """How a loss as it is called differs from its declared terms; None if it does not."""
-    for base in {part.base for _, part in terms}:
-        reason = _doubt_base(base)
+    bases: dict[BaseFunction, BaseFunction] = {}
+    for _, part in terms:
+        first = bases.setdefault(part.base, part.base)
+        reason = _doubt_base(part.base)
+        # forms and tables take equal base functions for one
+        if reason is None and first is not part.base and not _same(first, part.base):
+            reason = f"{part.base}: it equals another base function that has other values"
         if reason is not None:
             return reason
-    generator = torch.Generator().manual_seed(0)
-    n = max(len(_SCALES), min(DRAWS, _MOST // num_classes))
+    generator, n = torch.Generator().manual_seed(0), draws(num_classes)
     scales = torch.tensor(_SCALES, dtype=torch.float64).repeat(-(-n // len(_SCALES)))[:n]
     drawn = torch.randn(n, num_classes, generator=generator, dtype=torch.float64)
     target = torch.randint(num_classes, (n,), generator=generator)
@@ -136,6 +153,10 @@ def _overridden(thing: object, owner: type) -> str | None:
 
 def _doubt_base(base: BaseFunction) -> str | None:
     """Why a base function does not compute what its parameters and its density say."""
+    for inner in nested(base)[1:]:
+        reason = _doubt_base(inner)
+        if reason is not None:
+            return reason
     kinds = type(base).__mro__
     # turning points and closed forms hold for the density of the class that has them
     owner = next((kind for kind in kinds if _has_density(kind)), type(base))
@@ -145,9 +166,7 @@ def _doubt_base(base: BaseFunction) -> str | None:
             rebuilt: BaseFunction = replace(cast(Any, base))
         except ValueError as error:
             return f"{base} has a parameter changed after construction: {error}"
-        points = torch.linspace(0.01, 1, 23, dtype=torch.float64)
-        computed = zip(_quantities(base, points), _quantities(rebuilt, points), strict=True)
-        if not all(torch.equal(*both) for both in computed):
+        if not _same(base, rebuilt):
             reason = "a parameter was changed after construction"
     if reason is None and not _is_consistent(base):
         reason = "its value, cumulative and slope are not those of its density"
@@ -167,6 +186,12 @@ def _quantities(base: BaseFunction, p: Tensor) -> tuple[Tensor, ...]:
     """Value, cumulative, slope and density at probabilities."""
     at = Point(torch.log(p))
     return base.value(at), base.cumulative(at), base.slope(at), base.density(p)
+
+
+def _same(first: BaseFunction, second: BaseFunction) -> bool:
+    points = torch.linspace(0.01, 1, 23, dtype=torch.float64)
+    computed = zip(_quantities(first, points), _quantities(second, points), strict=True)
+    return all(torch.equal(*both) for both in computed)
 
 
 def _is_consistent(base: BaseFunction) -> bool:
