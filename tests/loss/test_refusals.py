@@ -45,6 +45,8 @@ CALLS: dict[str, tuple[Tensor, Tensor, dict]] = {
     "probabilities-on-another-device": (Z, Q.to("meta"), {}),
     "weight-on-another-device": (Z, T, {"weight": torch.ones(3, device="meta")}),
     "scalar-input": (torch.tensor(1.0), torch.tensor(0), {}),
+    "two-labels-unbatched": (Z[0], T[:2], {}),
+    "labels-of-two-axes-unbatched": (Z[0], T[:1, None], {}),
     "target-is-a-list": (Z, [0, 2, 1, 0], {}),
     "target-is-none": (Z, None, {}),
     "input-is-a-list": ([[0.1, 0.2]], torch.tensor([0]), {}),
@@ -58,6 +60,24 @@ def test_refused_with_torchs_exception(make, input, target, policy) -> None:
         CrossEntropyLoss(**policy)(input, target)
     with pytest.raises(torchs.type):
         make(**policy)(input, target)
+
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@pytest.mark.parametrize("weight", [*FLOATS, torch.int64], ids=str)
+@pytest.mark.parametrize("input", FLOATS, ids=str)
+@pytest.mark.parametrize("autocast", [False, True], ids=["plain", "autocast"])
+def test_weight_of_another_dtype_is_refused_where_torch_does(input, weight, autocast) -> None:
+    def accepts(make) -> bool:
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            try:
+                make(weight=torch.ones(3, dtype=weight))(Z.to(input), T)
+            except RuntimeError:
+                return False
+        return True
+
+    assert accepts(CE) == accepts(BEF) == accepts(CrossEntropyLoss)
 
 
 NAMED = {

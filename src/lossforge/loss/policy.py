@@ -137,8 +137,9 @@ def _check_indices(
             f"target must be (N, ...) for an input (N, C, ...), or have its shape, got {shapes}"
         )
     if not batched and target.shape not in ((), (1,)):
-        raise RuntimeError(f"target of an input (C) must be a single label, got {shapes}")
-    if weight is not None and weight.dtype != input.dtype and not autocasting(input):
+        error = ValueError if target.dim() == 1 else RuntimeError
+        raise error(f"target of an input (C) must be a single label, got {shapes}")
+    if weight is not None and cast(weight.dtype, input) != cast(input.dtype, input):
         raise RuntimeError(
             f"weight must have the dtype of input, got {weight.dtype} and {input.dtype}"
         )
@@ -174,14 +175,19 @@ def autocasting(tensor: Tensor) -> bool:
     return torch.is_autocast_enabled(tensor.device.type)
 
 
+def cast(dtype: torch.dtype, input: Tensor) -> torch.dtype:
+    """What automatic mixed precision makes of a dtype: float32 of half types, if it is on."""
+    return torch.float32 if dtype in HALF and autocasting(input) else dtype
+
+
 def output_dtype(input: Tensor, target: Tensor, weight: Tensor | None, soft: bool) -> torch.dtype:
-    """The dtype cross entropy returns: the inputs', and float32 for half types under autocast."""
+    """The dtype cross entropy returns: that of the inputs."""
     dtype = input.dtype
     if soft:
         dtype = torch.promote_types(dtype, target.dtype)
         if weight is not None:
             dtype = torch.promote_types(dtype, weight.dtype)
-    return torch.float32 if dtype in HALF and autocasting(input) else dtype
+    return cast(dtype, input)
 
 
 def rows(tensor: Tensor) -> Tensor:
