@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import naive
 import pytest
@@ -12,6 +13,9 @@ from laws import assert_close, assert_identical, batch, law, rows, value_and_gra
 from torch.autograd import gradcheck, gradgradcheck
 from torch.autograd.gradcheck import GradcheckError
 from torch.func import grad, jacrev, vmap
+
+from lossforge import CE
+from lossforge.loss import Loss
 
 SMOOTH = [case for case in CASES if case.smooth]
 BOUNDED = [case for case in CASES if case.bounded]
@@ -261,6 +265,27 @@ def test_nan_or_an_infinite_logit_gives_nan_as_in_cross_entropy(
     assert loss(z, q if soft else t).isnan().tolist() == [True, True, True, False]
 
 
+def _with_a_difference(case: Case) -> list[Any]:
+    """The loss, and its difference from another if it is one."""
+    loss = case.make()
+    return [loss, CE() - 0.5 * loss] if isinstance(loss, Loss) else [loss]
+
+
+@OVER_CASES
+@pytest.mark.parametrize("soft", [False, True], ids=["index", "probabilities"])
+def test_a_masked_label_is_infinite_without_nan_in_the_gradient(case: Case, soft: bool) -> None:
+    z, t = batch(n=4)
+    z[0, [0, 3]], z[1, 0], z[2], t[:3] = -torch.inf, -torch.inf, -torch.inf, 0
+    z[2, 4] = 0.3  # the only class left
+    q = torch.rand(4, 5)
+    for loss in _with_a_difference(case):
+        loss = loss.with_policy(reduction="none")
+        value, gradient = value_and_gradient(lambda x, f=loss: f(x, q if soft else t), z)
+        assert value.isposinf().tolist() == [True, True, True, False]
+        assert value[3].isfinite()
+        assert not gradient.isnan().any()
+
+
 @OVER_CASES
 @law("mask", (AssertionError, ValueError, RuntimeError))
 def test_masked_classes_equal_the_loss_on_the_remaining_classes(case: Case) -> None:
@@ -339,3 +364,11 @@ def test_only_class_left_costs_nothing(case: Case) -> None:
     torch.testing.assert_close(case.make(3)(z, torch.tensor([0])), floor, rtol=1e-15, atol=0)
     alone = case.make(1)(z[:, :1], torch.tensor([0]))
     torch.testing.assert_close(alone, floor, rtol=1e-15, atol=0)
+
+
+@OVER_CASES
+def test_only_class_left_has_no_nan_in_the_gradient(case: Case) -> None:
+    z = torch.tensor([[0.3, -torch.inf, -torch.inf]])
+    loss = case.make(3)
+    _, gradient = value_and_gradient(lambda x: loss(x, torch.tensor([0])), z)
+    assert not gradient.isnan().any()

@@ -173,3 +173,23 @@ def test_backward_correction_stays_unbiased_on_the_remaining_classes(loss) -> No
     assert_close(value, sum(expected))
     assert torch.isfinite(gradient).all()
     assert gradient[2] == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", ["ECE", "EFL", "FLeps+MAE"])
+def test_relaxing_a_confident_prediction_is_finite_for_every_weight(name, dtype) -> None:
+    z = torch.tensor([[200.0, 0.0], [40.0, 0.0], [1.0, 0.0]], dtype=dtype)
+    for exponent in range(-60, 61):
+        loss = lossforge.make(name, m=10 ** (exponent / 10))
+        value, gradient = value_and_gradient(lambda x, f=loss: f(x, torch.tensor([0, 0, 0])), z)
+        assert value >= 0
+        assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["NNCE", "NNFL", "ANL-CE", "ANL-FL"])
+def test_flat_predictions_below_eps_have_a_value_and_a_gradient(name: str) -> None:
+    loss, z = lossforge.make(name, eps=0.01), torch.zeros(2, 200)
+    for target in (torch.tensor([0, 1]), torch.rand(2, 200)):
+        value, gradient = value_and_gradient(lambda x, t=target: loss(x, t), z)
+        assert value.isfinite()
+        assert gradient.isfinite().all()

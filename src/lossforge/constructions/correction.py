@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..errors import check_rows
 from ..loss import Loss, Policy, Scores
+from ..numerics import log_sum
 from .target import TargetLoss
 from .wrappers import Wrapper
 
@@ -35,11 +36,11 @@ class ForwardCorrection(Wrapper):
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         if isinstance(self.loss, TargetLoss):
-            return self.loss.from_log_p(_log_mix(scores.log_probs, self._log_T(scores).T[target]))
+            return self.loss.from_log_p(log_sum(scores.log_probs + self._log_T(scores).T[target]))
         return super().from_scores(scores, target)
 
     def transform(self, scores: Scores) -> Scores:
-        noisy = _log_mix(scores.log_probs[:, None], self._log_T(scores).T)
+        noisy = log_sum(scores.log_probs[:, None] + self._log_T(scores).T)
         return Scores(noisy, normalised=scores.normalised, log_probs=noisy)
 
     def _log_T(self, scores: Scores) -> Tensor:
@@ -98,15 +99,6 @@ class BackwardCorrection(Wrapper):
 
     def __str__(self) -> str:
         return f"backward_correction({self.loss}, {self.T.tolist()})"
-
-
-def _log_mix(log_probs: Tensor, log_weights: Tensor) -> Tensor:
-    """log sum_i exp(log_probs_i + log_weights_i) over the last axis; -inf if all terms are."""
-    terms = log_probs + log_weights
-    empty = (terms == -torch.inf).all(-1)
-    # the derivative of logsumexp is NaN where nothing is summed
-    mixed = torch.logsumexp(torch.where(empty[..., None], 0.0, terms), -1)
-    return torch.where(empty, -torch.inf, mixed)
 
 
 def _transition(T: Tensor | list[list[float]]) -> Tensor:

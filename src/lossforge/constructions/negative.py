@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from ..loss import Policy, ProbabilityLoss, Scores
+from ..numerics import log_sum
 
 
 def complementary_labels(
@@ -52,7 +53,7 @@ class Negative(ProbabilityLoss):
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         own, others, _ = scores.rivals_of(target)
-        rest = torch.logsumexp(others, -1)
+        rest = log_sum(others)
         # a logit of +inf has no softmax, here as in cross entropy
         gap = torch.where((rest == torch.inf) | (own == torch.inf), torch.nan, rest - own)
         # 1 - u_c = sigmoid(log sum of the others - own)

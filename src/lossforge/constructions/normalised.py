@@ -45,7 +45,10 @@ class Normalised(ProbabilityLoss):
             infinite = terms == torch.inf
             taken = infinite.any(-1, keepdim=True)
             terms = torch.where(taken, infinite.to(terms.dtype), terms)
-        total = scores.over_classes(terms)
+        else:
+            # A masked class has no part, so that its infinity is not divided.
+            terms = torch.where(scores.values == -torch.inf, 0.0, terms)
+        total = terms.sum(-1)
         # All terms are 0 only where a single class is left, and its share is then 0.
         return terms, torch.where(total == 0, 1.0, total)
 

@@ -292,6 +292,8 @@ class ProbabilityLoss(Loss):
 class WeightedSum(ProbabilityLoss):
     """A sum of losses with coefficients; what ``0.9 * a + 0.1 * b`` builds.
 
+    Of a masked label it is +inf, also where coefficients are negative.
+
     Args:
         terms: Pairs of a coefficient and a loss. Sums among them are flattened.
     """
@@ -321,10 +323,20 @@ class WeightedSum(ProbabilityLoss):
         return tuple(zip(self.coefficients, self.members, strict=True))  # type: ignore[arg-type]
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
-        return _total(c * member.from_scores(scores, target) for c, member in self._active())
+        values = [c * member.from_scores(scores, target) for c, member in self._active()]
+        if not self._cancels(scores):
+            return _total(values)
+        return _infinite_where(scores.values.gather(1, target[:, None]) == -math.inf, values)
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
-        return _total(c * member.expected(scores, weights) for c, member in self._active())
+        values = [c * member.expected(scores, weights) for c, member in self._active()]
+        if not self._cancels(scores):
+            return _total(values)
+        return _infinite_where((scores.values == -math.inf) & (weights > 0), values)
+
+    def _cancels(self, scores: Scores) -> bool:
+        """Whether the infinities of a masked label may have either sign."""
+        return not scores.normalised and min(self.coefficients) < 0
 
     def _active(self) -> tuple[tuple[float, Loss], ...]:
         """The terms that count; one of them if none does."""
@@ -338,6 +350,12 @@ class WeightedSum(ProbabilityLoss):
 def _total(values: Iterable[Tensor]) -> Tensor:
     first, *rest = values
     return sum(rest, start=first)
+
+
+def _infinite_where(masked: Tensor, values: Sequence[Tensor]) -> Tensor:
+    """The sum, but +inf in rows where a class that counts is masked, unless a value is NaN."""
+    unknown = torch.stack([value.isnan() for value in values]).any(0)
+    return torch.where(masked.any(-1) & ~unknown, math.inf, _total(values))
 
 
 def _is_number(value: object) -> bool:
