@@ -304,6 +304,38 @@ def test_masked_classes_equal_the_loss_on_the_remaining_classes(case: Case) -> N
 
 
 @OVER_CASES
+def test_bits_do_not_depend_on_the_default_dtype(case: Case) -> None:
+    z, t = batch()
+    masked = z.masked_fill(torch.rand(6, 5) < 0.2, -torch.inf)
+    probs = z.softmax(1)
+    probs[:4] = torch.tensor([0.0, 0.0, 0.75, 0.0, 0.25])
+    calls: list[tuple[torch.Tensor, torch.Tensor, dict[str, Any]]] = [
+        (z, t, {}),
+        (masked, t, {"weight": torch.rand(5), "ignore_index": 1}),
+        (z, t, {"label_smoothing": 0.1, "reduction": "mean"}),
+        (masked, torch.rand(6, 5), {}),
+    ]
+
+    def bits(dtype: torch.dtype) -> list[torch.Tensor]:
+        torch.set_default_dtype(dtype)
+        loss = case.make().with_policy(reduction="none")
+        pairs = [
+            value_and_gradient(lambda x, a=a: loss.with_policy(**a[2])(x, a[1]), a[0])
+            for a in calls
+        ]
+        if "from-probs" not in case.breaks:
+            pairs += [
+                value_and_gradient(lambda u, a=a: loss.from_probs(u, a), probs)
+                for a in (t, calls[-1][1])
+            ]
+        return [tensor for pair in pairs for tensor in pair]
+
+    double, single = bits(torch.float64), bits(torch.float32)
+    for one, other in zip(double, single, strict=True):
+        assert_identical(one, other)
+
+
+@OVER_CASES
 def test_symmetric_exactly_if_it_claims_to_be(case: Case) -> None:
     loss = case.make().with_policy(reduction="sum")
     sums = torch.stack([loss(z.expand(5, 5), torch.arange(5)) for z in 2 * torch.randn(20, 5)])

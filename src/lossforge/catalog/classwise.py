@@ -315,6 +315,6 @@ class LDR(Named, Loss):
         s = torch.exp(log_s - torch.logsumexp(log_s, -1, keepdim=True)) * count
         own = s.gather(1, target[:, None])
         rival = torch.arange(logits.shape[1], device=logits.device) != target[:, None]
-        gaps = (torch.where(rival, self.threshold, 0.0) + s - own) / self.Lambda
+        gaps = (self.threshold * rival.to(s.dtype) + s - own) / self.Lambda
         kept = torch.where(present, gaps, -math.inf)
         return self.Lambda * (torch.logsumexp(kept, -1) - torch.log(count[:, 0].to(s.dtype)))

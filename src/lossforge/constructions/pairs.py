@@ -93,7 +93,7 @@ class BinaryReduction(ProbabilityLoss):
     def _from_nothing(self, others: Tensor) -> Tensor:
         """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""
         xi = float(self.base.h(0.5)) if self.xi is None else self.xi
-        winners = (others > -math.inf).sum(-1)
+        winners = (others > -math.inf).sum(-1, dtype=others.dtype)
         ties = others.shape[1] - 1 - winners
         return winners * float(self.base.h(0.0)) + ties * xi
 
