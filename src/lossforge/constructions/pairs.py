@@ -112,9 +112,8 @@ class _PairSum(torch.autograd.Function):
     def forward(own: Tensor, others: Tensor, base: BaseFunction) -> Tensor:
         def pair_sum(others: Tensor, own: Tensor) -> tuple[Tensor]:
             value = base.value(Margin(own[:, None] - others)).sum(-1)
-            # a logit of +inf has no softmax, here as in cross entropy
-            infinite = torch.maximum(others.amax(-1), own) == math.inf
-            return (torch.where(infinite, math.nan, value),)
+            # a logit of +inf has no softmax, here as in cross entropy: 0 * inf is NaN
+            return (torch.add(value, torch.maximum(others.amax(-1), own), alpha=0),)
 
         (value,) = in_blocks(pair_sum, others, own)
         return value
