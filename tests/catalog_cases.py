@@ -72,7 +72,7 @@ WRAPPED = [
         bounded=False,
         scale=2.0,
         sized=True,
-        breaks=wrapped.OF_CLASSES,
+        breaks=wrapped.OF_LABELS,
     ),
 ]
 CATALOGUE = [*pointwise.CASES, *classwise.CASES, *sums.CASES, *wrapped.CASES, *WRAPPED]

@@ -6,12 +6,13 @@ from collections.abc import Callable
 import torch
 from case import Catalogue
 from catalog.classwise import OF_LOGITS
-from catalog.pointwise import DETACHED, STOP, ce, fl, gce, one_hot
+from catalog.pointwise import STOP, ce, fl, gce, one_hot
 from naive import softmax
 from torch import Tensor
 
 CASES = Catalogue()
-OF_CLASSES = frozenset({"permutation", "mask", "single-class"})
+OF_LABELS = frozenset({"permutation", "mask"})
+OF_CLASSES = OF_LABELS | {"single-class"}
 TIES = frozenset({"ties"})
 Value = Callable[..., Tensor]
 
@@ -83,7 +84,15 @@ def efl(
     return eps_softmax(lambda v, k: fl(v, k, gamma, stop_gradient), u, t, m)
 
 
-CASES.add("EFL-stopped", "EFL", efl, {"m": 1.0, **STOP}, bounded=False, **DETACHED)
+CASES.add(
+    "EFL-stopped",
+    "EFL",
+    efl,
+    {"m": 1.0, **STOP},
+    bounded=False,
+    smooth=False,
+    breaks=TIES | {"gradcheck"},
+)
 
 
 def sharpened(z: Tensor, tau: float, normalize: bool) -> Tensor:
@@ -152,7 +161,7 @@ def forward(u: Tensor, t: int, T: Tensor | None = None, loss: Value = ce) -> Ten
     "backward",
     needs=lambda k: {"T": transition(k)},
     scale=2.0,
-    breaks=OF_CLASSES,
+    breaks=OF_LABELS,
     settings=[{"T": transition(6)}],
 )
 def backward(u: Tensor, t: int, T: Tensor | None = None, loss: Value = ce) -> Tensor:
