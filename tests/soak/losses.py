@@ -234,6 +234,8 @@ def _compare(subject: Subject, call: Call, dice: Dice) -> list[str]:
         faults += _check_torch(call, rows, values, slope)
     elif dice.chance(0.5):
         faults += _check_formula(subject, call, rows, values, slope, dice)
+    if dice.chance(0.1):
+        faults += _check_probs(subject, call, rows, values, slope)
     return faults
 
 
@@ -359,6 +361,24 @@ def _check_formula(
     if subject.smooth or not call.flat:  # else it may jump here
         faults += _near(slope[row, kept], gradient, slack, "gradient", "the formula")
     return faults
+
+
+def _check_probs(
+    subject: Subject, call: Call, rows: Rows, values: Tensor, slope: Tensor
+) -> list[str]:
+    """Compare with the loss of the probabilities, in rows of moderate logits."""
+    jumps = "ties" in subject.breaks or not subject.smooth
+    if "from-probs" in subject.breaks or subject.views or (call.flat and jumps):
+        return []
+    able = rows.finite & (rows.logits.abs() <= MODERATE).all(1)
+    target, policy = _double(call)
+    logits = rows.logits[able].requires_grad_()
+    actual = subject.from_probs(logits.softmax(1), target[able], policy)
+    (gradient,) = torch.autograd.grad(actual.sum(), logits)
+    slack = 1e-9 * subject.scale * rows.coefficients[able].sum(1)
+    faults = _near(actual.detach(), values[able], slack, "value from probabilities", "logits")
+    source = "that of logits"
+    return faults + _near(gradient, slope[able], slack[:, None], "gradient from them", source)
 
 
 def _near(actual: Tensor, expected: Tensor, slack: Tensor, name: str, source: str) -> list[str]:

@@ -45,9 +45,16 @@ class Subject:
     scale: float = 1.0
 
     def __call__(self, logits: Tensor, target: Tensor, policy: dict[str, Any]) -> Tensor:
+        self._take(policy)
+        return self.loss((logits, logits / 2) if self.views else logits, target)
+
+    def from_probs(self, probs: Tensor, target: Tensor, policy: dict[str, Any]) -> Tensor:
+        self._take(policy)
+        return self.loss.from_probs(probs, target)
+
+    def _take(self, policy: dict[str, Any]) -> None:
         for name, value in policy.items():
             setattr(self.loss, name, value)
-        return self.loss((logits, logits / 2) if self.views else logits, target)
 
 
 def random_loss(index: int, classes: int) -> Subject:
@@ -203,7 +210,7 @@ def _wrapped(rng: random.Random, classes: int) -> Subject:
             ),
             (lambda: EpsSoftmax(inner.loss, m=m), relaxed, wrapped.TIES),
             (lambda: ForwardCorrection(inner.loss, T), noisy, wrapped.OF_CLASSES),
-            (lambda: BackwardCorrection(inner.loss, T), unbiased, wrapped.OF_CLASSES),
+            (lambda: BackwardCorrection(inner.loss, T), unbiased, wrapped.OF_LABELS),
         )
     )
     return Subject(make(), formula, inner.breaks | breaks, inner.smooth)
