@@ -88,8 +88,9 @@ class Scores:
     def weighed(self, weights: Tensor, terms: Tensor) -> Tensor:
         """Terms times weights; an infinite term of a given probability 0 counts by its weight 0."""
         product = weights * terms
-        finite = self.normalised or self.partial
-        return torch.where(weights == 0, 0.0, product) if finite else product
+        if not (self.normalised or self.partial):
+            return product
+        return torch.where((weights == 0) & ~terms.isnan(), 0.0, product)
 
     def _share(self, unmasked: Tensor, given: int) -> Tensor:
         """One over a count of classes: the unmasked of logits, all the given of probabilities."""
