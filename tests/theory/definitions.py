@@ -133,12 +133,10 @@ def value_at_target(terms: list[Term], w: Tensor) -> tuple[float, float]:
     reduced = [term for term in terms if term.a is None]
     if not reduced or classes == 2:
         return low, high
-    x = torch.linspace(0, 1, 1001)
     pairs = torch.combinations(w[1:])
     for term in reduced:
-        h = term.base.h(x)
-        best = (pairs[:, :1] * h + pairs[:, 1:] * h.flip(0)).amin(1).sum()
-        low += term.factor / (classes - 1) * float(best)
+        best = lowest(lambda x, h=term.base.h: pairs[:, :1] * h(x) + pairs[:, 1:] * h(1 - x))
+        low += term.factor / (classes - 1) * float(best.sum())
     rivals = w[1:]
 
     def among(z: Tensor) -> Tensor:
@@ -150,6 +148,18 @@ def value_at_target(terms: list[Term], w: Tensor) -> tuple[float, float]:
     starts = torch.stack(z + [s * torch.randn(classes - 1) for s in (1, 3, 10)])
     ends = climb(lambda z: -among(z), starts)
     return low, high + float(among(ends).min())
+
+
+def lowest(curves: Callable[[Tensor], Tensor]) -> Tensor:
+    """(P,) least values on [0, 1] of curves: of a grid, then of a finer one about its best point.
+
+    A grid alone stops above the minimum by the square of its step, more than a search resolves.
+    """
+    x = torch.linspace(0, 1, 1001)
+    values, places = curves(x).min(1)
+    steps = torch.linspace(-1e-3, 1e-3, 1001)
+    near = (x[places][:, None] + steps).clamp(0, 1)
+    return torch.minimum(values, curves(near).amin(1))
 
 
 def climb(objective: Callable[[Tensor], Tensor], z: Tensor, steps: int = STEPS) -> Tensor:

@@ -190,7 +190,7 @@ def test_verdicts_are_plain_numbers_and_plain_words():
     assert "witness: u[" in text
     proved = certify(TargetSeparation(base.Log(), a=0.2), symmetric(10, 0.8))
     assert json.loads(json.dumps(proved.to_dict(), allow_nan=False))["allowed"] == "inf"
-    assert "allowed: any" in str(proved)
+    assert "allowed any" in str(proved)
 
 
 def test_instances_agree_with_certify_row_by_row():

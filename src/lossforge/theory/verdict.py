@@ -156,7 +156,7 @@ class Verdict:
     def _ratio_test(self, ratio: float, allowed: float) -> list[tuple[str, str]]:
         """The test that proved the claim, or that failed where nothing was decided."""
         free = math.isinf(allowed)
-        numbers = f"{ratio:.6g}, allowed: {'any' if free else f'{allowed:.6g}'}"
+        numbers = f"{ratio:.6g}, allowed {'any' if free else f'{allowed:.6g}'}"
         if self.status == "REFUTED":
             return []  # the witness decides: to pass the test is sufficient, not necessary
         if self.status == "UNDECIDED":
