@@ -9,6 +9,7 @@ from audit_fixtures import CLASSES
 
 from lossforge.audit import Subject, audit, cross_validation
 from lossforge.audit.folder import FILES, check_folder, default_folder
+from lossforge.audit.kept import unfinished
 from lossforge.data import Dataset, Split
 from lossforge.training import folds as training_folds
 
@@ -172,3 +173,22 @@ def test_a_name_too_long_is_found_before_the_work(tmp_path):
 )
 def test_the_default_folder_is_named_after_the_data(data, name):
     assert default_folder(data) == Path("runs/audit") / name
+
+
+def test_nothing_of_the_user_is_deleted(tmp_path):
+    place = tmp_path / "unfinished"
+    place.mkdir()
+    (place / "thesis.tex").write_text("")
+    with pytest.raises(ValueError, match="parts of an audit alone, it holds 'thesis"):
+        check_folder(tmp_path)
+    with unfinished(tmp_path) as kept:
+        (kept / f"{'0a' * 8}.npz").write_bytes(b"")
+        (kept / f".{'0a' * 8}.npz.{'0a' * 16}.part").write_bytes(b"")
+        (kept / "claim.7").write_text("")
+    assert [path.name for path in place.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_in_the_way_of_the_parts_is_named_first(tmp_path):
+    (tmp_path / "unfinished").write_text("")
+    with pytest.raises(ValueError, match="unfinished' must be a folder or absent"):
+        check_folder(tmp_path)

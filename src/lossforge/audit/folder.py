@@ -10,6 +10,7 @@ from ..data.source import PathLike
 from ..files import write_atomically
 from ..report.page import SHOWN, audit_page
 from .findings import Audit
+from .kept import check_place
 
 PAGE = "index.html"
 FILES = (PAGE, "suspects.csv", "transition.csv", "audit.json")
@@ -34,6 +35,7 @@ def check_folder(folder: PathLike) -> None:
     for name in FILES:
         if (path / name).is_dir():
             raise ValueError(f"{str(path / name)!r} must be a file or absent, it is a folder")
+    check_place(path)
     try:
         with tempfile.TemporaryFile(dir=there):
             pass

@@ -4,10 +4,9 @@ import hashlib
 import io
 import json
 import re
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,12 @@ from ..data import Dataset, ImageFiles
 from ..files import write_atomically
 from ..training.folds import Prediction
 
+UNFINISHED = "unfinished"  # the folder of the parts, in that of the audit
 DIGEST = 32  # bytes before the content of a file
+# parts and claims, and the drafts of both that a crash leaves
+_OURS = re.compile(
+    r"[0-9a-f]{16}\.npz|\.[0-9a-f]{16}\.npz\.[0-9a-f]{32}\.part|claim\.\d+|\.claim\.[0-9a-f]{32}"
+)
 
 
 @contextmanager
@@ -33,13 +37,38 @@ def unfinished(folder: Path | None) -> Iterator[Path | None]:
     if folder is None:
         yield None
         return
-    place = folder / "unfinished"
+    place = folder / UNFINISHED
     place.mkdir(parents=True, exist_ok=True)
     with claimed(place / "claim") as ours:
         if not ours:
             raise ValueError(f"another process is already writing an audit to {folder}")
         yield place
-        shutil.rmtree(place, ignore_errors=True)
+        _remove(place)
+
+
+def _remove(place: Path) -> None:
+    """Remove our files, and the folder if nothing else is in it."""
+    for path in place.iterdir():
+        if _OURS.fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
+    with suppress(OSError):
+        place.rmdir()
+
+
+def check_place(folder: Path) -> None:
+    """Raise ValueError if an audit's folder has something of the user's where parts would be kept.
+
+    Args:
+        folder: The folder of the audit, which need not exist.
+    """
+    place = folder / UNFINISHED
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"{str(place)!r} must be a folder or absent, it is a file")
+    names = sorted(path.name for path in place.iterdir()) if place.exists() else []
+    for name in names:
+        if not _OURS.fullmatch(name):
+            raise ValueError(f"{str(place)!r} must hold parts of an audit alone, it holds {name!r}")
 
 
 class Kept:
