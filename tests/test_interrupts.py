@@ -70,6 +70,13 @@ def test_a_second_interrupt_ends_a_clean_up():
     assert (done.returncode, done.stdout) == (130, "in\n")
 
 
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_after_any_signal_ends_a_clean_up(first):
+    then = "send(signal.SIGINT); print('after')"
+    done = run(f"with interrupts.deferred():\n    send(); print('in', flush=True); {then}", first)
+    assert (done.returncode, done.stdout) == (128 + first, "in\n")
+
+
 def test_a_second_demand_to_end_does_not_disturb_the_clean_up():
     done = run("with interrupts.deferred():\n    send(); send(); print('in')", signal.SIGTERM)
     assert done.returncode == 143

@@ -10,7 +10,7 @@ inside `raising`          KeyboardInterrupt, as Python raises it
 inside `deferred`         nothing; the next call of `check` raises KeyboardInterrupt
 ========================  ===================================================================
 
-A second Ctrl-C ends the process wherever it comes.
+A Ctrl-C after any of these signals ends the process wherever it comes.
 """
 
 import os
@@ -87,7 +87,7 @@ def _reacting(reaction: _Reaction) -> Iterator[None]:
 
 def _note(signum: int, frame: FrameType | None) -> None:
     global _received
-    if signum == _received == signal.SIGINT:
+    if signum == signal.SIGINT and _received is not None:
         _exit()
     _received = signum if _received is None else _received
     _react()

@@ -7,8 +7,10 @@ The parent holds a `Pool` of `Worker` objects. Inside a worker process, `stops_o
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +20,8 @@ from .. import interrupts
 
 FAILED = 3  # exit status of a worker that has reported what went wrong
 STOPPED = 128 + signal.SIGTERM  # exit status of a worker that was stopped by a signal
-TIMEOUT = 30.0  # seconds for a worker to end by itself, after a batch or an import
+TIMEOUT = 30.0  # seconds for workers to end by themselves, after a batch or an import
+DRAIN = 1.0  # seconds to read the output of one that was killed
 MAX_DEATHS = 5  # in a row, without progress
 
 
@@ -79,14 +82,19 @@ class Worker:
         lines = [line for line in self.last_lines if line]
         return lines[-1] if lines else f"a worker exited with status {self.process.poll()}"
 
-    def close(self) -> None:
-        """Wait, then kill; drain the remaining output."""
+    def close(self, deadline: float | None = None) -> None:
+        """Wait, then kill; drain the remaining output.
+
+        Args:
+            deadline: Until when to wait, by `time.monotonic`; `TIMEOUT` seconds by default.
+        """
+        deadline = time.monotonic() + TIMEOUT if deadline is None else deadline
         try:
-            self.process.wait(TIMEOUT)
+            self.process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self._reader.join(TIMEOUT)
+        self._reader.join(max(DRAIN, deadline - time.monotonic()))
         if self.process.stdout is not None and not self._reader.is_alive():
             self.process.stdout.close()
 
@@ -123,8 +131,9 @@ class Pool:
         workers = [worker for worker in self._workers if worker is not None]
         for worker in workers:
             worker.process.terminate()
+        deadline = time.monotonic() + TIMEOUT
         for worker in workers:
-            worker.close()
+            worker.close(deadline)
 
     def remove_ended(self) -> list[Worker]:
         """Free the slots of workers that have ended, and return those workers.
@@ -169,6 +178,13 @@ def stops_on_signals() -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         raise SystemExit(STOPPED) from None
+
+
+def read_task() -> str:
+    """Read standard input, which may be a pipe that stays open: a signal does not wait for it."""
+    with interrupts.raising():
+        interrupts.check()  # one may have come before
+        return sys.stdin.read()
 
 
 def exit_with_parent(parent: int | None) -> None:

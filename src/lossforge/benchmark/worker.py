@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .. import interrupts
 from ..data.source import PathLike
-from .pool import FAILED, exit_with_parent, stops_on_signals
+from .pool import FAILED, exit_with_parent, read_task, stops_on_signals
 from .run import execute
 from .store import read_spec
 
@@ -94,7 +94,7 @@ def main() -> None:
     with stops_on_signals():
         failures = work(
             args.store,
-            args.runs or sys.stdin.read().split(),
+            args.runs or read_task().split(),
             data_dir=args.data_dir,
             device=args.device,
             parent=args.parent,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import interrupts
-from ..benchmark.pool import FAILED, exit_with_parent, stops_on_signals
+from ..benchmark.pool import FAILED, exit_with_parent, read_task, stops_on_signals
 from .plan import Plan
 from .score import HeldOutScore, visible
 from .search import POLL, search
@@ -48,7 +48,7 @@ def main() -> None:
     """Do the task on standard input."""
     with stops_on_signals():
         try:
-            work(json.load(sys.stdin))
+            work(json.loads(read_task()))
         except Exception as error:  # the parent reports any error
             interrupts.check()  # it may come from the signal that stops this worker
             sys.stderr.write(" ".join(f"{error}".split()) + "\n")
