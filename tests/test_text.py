@@ -67,7 +67,8 @@ def test_every_table_is_read_back(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode())
     table = read_columns(path)
-    assert [[*row] for row in zip(table["a"], table["b"], table["c"], strict=True)] == rows
+    columns = zip(table["a"], table["b"], table["c"], strict=True)
+    assert [[*map(from_csv_cell, row)] for row in columns] == rows
 
 
 def test_numbers_and_gaps_are_written_plainly():

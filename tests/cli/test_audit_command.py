@@ -19,6 +19,7 @@ from lossforge.cli import audit as command
 from lossforge.cli.main import app
 from lossforge.data.tables import read_columns
 from lossforge.noise import NoiseSpec
+from lossforge.text import from_csv_cell
 from lossforge.training import folds as training_folds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "audit"))
@@ -238,7 +239,7 @@ def test_no_class_name_is_obeyed_by_terminal_or_spreadsheet(tmp_path):
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell.startswith("=")]
     table = read_columns(folder / "suspects.csv")
-    assert {*table["given"], *table["suggested"]} == {*HOSTILE}
+    assert {*map(from_csv_cell, [*table["given"], *table["suggested"]])} == {*HOSTILE}
     assert {*NoiseSpec.parse(str(folder / "transition.csv")).classes} == {*HOSTILE}
     page = (folder / "index.html").read_text()
     assert "<script>a" not in page
@@ -254,3 +255,12 @@ def test_names_that_are_not_utf8_are_written(tmp_path):
     assert set(table["where"]) == {r"photos/caf\xe9.png"}
     found = json.loads((tmp_path / "audit.json").read_text())
     assert found["suspects"][0]["where"] == name
+
+
+def test_a_link_to_itself_is_told_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a").symlink_to("a")
+    for words in (("a",), ("a", "--out", "out"), ("b", "--out", "a")):
+        result = run(*words)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), result.output
+        assert result.stderr.startswith("error: ")

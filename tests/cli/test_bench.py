@@ -150,6 +150,8 @@ def test_presets_are_listed():
         (["bench", "paper/cifar10", "--data-dir", "nowhere"], "is missing"),
         (["run", "nowhere", "abc"], "there is no run abc in nowhere"),
         (["report", "nowhere"], "there is no folder nowhere"),
+        (["report", "a b;c"], "`lossforge bench GRID --store 'a b;c'` would make it"),
+        (["report", "a" * 300], "too long"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_2(words, message, tmp_path, monkeypatch):

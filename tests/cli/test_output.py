@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("typer")
+import typer
 from typer.testing import CliRunner
 
-from lossforge.cli import options
+from lossforge.cli import options, output
 from lossforge.cli.main import app
 from lossforge.cli.output import visible_controls
 
@@ -41,8 +42,39 @@ def test_a_terminal_gets_bold_and_nothing_else(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr(sys, "stdout", stream)
     with visible_controls():
-        sys.stdout.write(f"\x1b[1mCE\x1b[0m{RED}\x1b[8m")
-    assert stream.getvalue() == "\x1b[1mCE\x1b[0m" + r"\x1b[31m\x1b]0;owned\x07\x1b[8m"
+        output.echo_styled(f"\x1b[1mCE\x1b[0m{RED}\x1b[8m")
+    assert stream.getvalue() == "\x1b[1mCE\x1b[0m" + r"\x1b[31m\x1b]0;owned\x07\x1b[8m" + "\n"
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_bold_in_a_name_is_not_obeyed(monkeypatch, name):
+    stream = Terminal()
+    monkeypatch.setattr(sys, name, stream)
+    with visible_controls():
+        getattr(sys, name).write("class \x1b[1mcat")
+    assert stream.getvalue() == r"class \x1b[1mcat"
+    assert output.labelled("data", "a\x1b[1m") == [r"data      a\x1b[1m"]
+
+
+def test_a_progress_bar_obeys_no_name(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    with (
+        visible_controls(),
+        output.progress_bar("{task.description}", "{task.fields[rest]}") as bar,
+    ):
+        bar.add_task("[red]a[/nothing]\x1b]0;owned\x07", rest="[b]c")
+    assert r"[red]a[/nothing]\x1b]0;owned\x07 [b]c" in stream.getvalue()
+    assert "\x07" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_an_exit_is_not_an_error(capsys, status):
+    with pytest.raises(typer.Exit) as stopped, options.one_line_errors():
+        raise typer.Exit(status)
+    assert stopped.value.exit_code == status
+    assert capsys.readouterr().err == ""
 
 
 def test_what_the_stream_cannot_encode_is_shown(monkeypatch):

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 
 from lossforge.data.dataset import stratify
 from lossforge.data.embedded import breast_cancer
-from lossforge.data.tables import in_order, load
+from lossforge.data.tables import in_order, load, read_columns
 
 INTENTS = [
     ("I am still waiting on my card?", "card_arrival"),
@@ -240,3 +240,10 @@ def test_parquet_errors_name_the_file(tmp_path):
     parquet.write_table(arrow.table({"a": [[1], [2], [3]], "label": ["x", "y", "y"]}), path)
     with pytest.raises(TypeError, match=r"row 1: 'a' must hold numbers or strings, got \[1\]"):
         load(path, test=path)
+
+
+def test_labels_stay_apart_that_a_spreadsheet_shows_alike(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,label\n" + "1,+\n2,'+\n3,-\n" * 10)
+    assert read_columns(path)["label"][:3] == ("+", "'+", "-")
+    assert load(path).classes == ("'+", "+", "-")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TimeElapsedColumn
 
 from ..text import printable
 from . import library
 from .options import AsJson, DataDir, Device, one_line_errors, pick_device, separate
-from .output import WIDTH, labelled, open_page, progress_bar, table
+from .output import WIDTH, echo_styled, labelled, open_page, progress_bar, table
 
 if TYPE_CHECKING:
     from ..audit import Progress
@@ -93,7 +93,8 @@ def audit(
     lossforge audit photos/ --out audit
     lossforge audit digits --noise symmetric:0.4
     """
-    folder = out or (None if as_json else library.audit.default_folder(data))
+    with one_line_errors():
+        folder = out or (None if as_json else library.audit.default_folder(data))
     with one_line_errors(), _progress(folder) as show_progress:
         if out is not None and out.exists() and not out.is_dir():
             raise ValueError(f"--out must be a folder, {str(out)!r} is a file")
@@ -125,7 +126,10 @@ def audit(
         )
     with one_line_errors():
         plain = found.to_dict()
-        typer.echo(json.dumps(plain) if as_json else "\n".join(lines(plain, folder)))
+        if as_json:
+            typer.echo(json.dumps(plain))
+        else:
+            echo_styled("\n".join(lines(plain, folder)))
         if folder is not None and show:
             open_page(folder / "index.html")
 
@@ -138,14 +142,13 @@ def _command() -> str:
 @contextmanager
 def _progress(folder: Path | None) -> Iterator[Callable[["Progress"], None]]:
     """A bar in a terminal, and a line for each step elsewhere."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    columns = ("{task.description}", BarColumn(), TimeElapsedColumn())
     with progress_bar(*columns) as bar:
         task, printed = bar.add_task("reading", total=None), ""
 
         def show(now: "Progress") -> None:
             nonlocal printed
-            text = printable(now.text)
-            bar.update(task, description=text, completed=now.done, total=now.total)
+            bar.update(task, description=now.text, completed=now.done, total=now.total)
             if bar.disable and now.text != printed:
                 printed = now.text
                 typer.echo(now.text, err=True)
@@ -168,8 +171,8 @@ def lines(found: dict[str, Any], folder: Path | None = None) -> list[str]:
     text = [line for name, words in _facts(found) for line in labelled(name, words)]
     text += ["", *_pairs(found), "", *_losses(found), "", *_advice(found), "", *_suspects(found)]
     if folder is not None:
-        text += ["", f"page      {folder / 'index.html'}", f"suspects  {folder / 'suspects.csv'}"]
-        text += [f"matrix    {folder / 'transition.csv'}"]
+        files = {"page": "index.html", "suspects": "suspects.csv", "matrix": "transition.csv"}
+        text += ["", *(f"{name:10}{printable(str(folder / file))}" for name, file in files.items())]
     return text
 
 
@@ -226,8 +229,8 @@ def _losses(found: dict[str, Any]) -> list[str]:
 
 
 def _advice(found: dict[str, Any]) -> list[str]:
-    advised = found["recommended"]
-    return [f"use       {advised['code']}", *labelled("because", advised["reason"] + ".")]
+    code, reason = found["recommended"]["code"], found["recommended"]["reason"]
+    return [f"use       {printable(code)}", *labelled("because", f"{reason}.")]
 
 
 def _suspects(found: dict[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
 from . import library
 from .options import Changes, DataDir, Device, one_line_errors, pick_device, separate
@@ -137,10 +137,10 @@ def _progress(
 ) -> Iterator[Callable[[Mapping[str, str]], None]]:
     """Show a bar over the runs on stderr, so that output can be piped."""
     columns = (
-        TextColumn("{task.description}"),
+        "{task.description}",
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rest]}"),
+        "{task.fields[rest]}",
         TimeElapsedColumn(),
     )
     with progress_bar(*columns) as bar:

@@ -1,13 +1,13 @@
 """`lossforge data`: list, download and examine data sets."""
 
-import sys
 from typing import Annotated
 
 import typer
+from rich.progress import MofNCompleteColumn
 
 from . import library
 from .options import DataDir, new_app, one_line_errors
-from .output import table
+from .output import echo_styled, progress_bar, table
 
 data = new_app(no_args_is_help=True, help="List, download and examine data sets.")
 
@@ -21,7 +21,7 @@ def show_list() -> None:
     for source in library.data.registry.SOURCES.values():
         how = "embedded" if not source.layout else "by hand" if source.obtain else "fetch"
         rows.append((source.name, how, source.summary))
-    typer.echo("\n".join(table(rows, header=False)))
+    echo_styled("\n".join(table(rows, header=False)))
 
 
 @data.command("fetch")
@@ -44,17 +44,14 @@ def doctor(name: Name, data_dir: DataDir = None) -> None:
 
     Exit status 1 if there is a problem.
     """
-    problems = 0
     with one_line_errors():
-        for finding in library.data.diagnose(name, data_dir=data_dir, progress=_show_progress):
-            problems += finding.kind == "problem"
+        with progress_bar("{task.description}", MofNCompleteColumn()) as bar:
+            task = bar.add_task("")
+
+            def show(part: str, done: int, total: int) -> None:
+                bar.update(task, description=f"{part}: images", completed=done, total=total)
+
+            found = list(library.data.diagnose(name, data_dir=data_dir, progress=show))
+        for finding in found:
             typer.echo(f"{finding.kind + ':':9}{finding.text}")
-    raise typer.Exit(1 if problems else 0)
-
-
-def _show_progress(part: str, done: int, total: int) -> None:
-    if not sys.stderr.isatty() or (done % 100 and done != total):
-        return
-    end = "\r" if done < total else "\r\x1b[K"
-    typer.echo(f"{part}: {done:,} of {total:,} images", err=True, nl=False)
-    typer.echo(end, err=True, nl=False)
+    raise typer.Exit(1 if any(finding.kind == "problem" for finding in found) else 0)

@@ -21,7 +21,7 @@ from .options import (
     data_classes,
     one_line_errors,
 )
-from .output import labelled, table, waiting
+from .output import echo_styled, labelled, table, waiting
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -90,7 +90,7 @@ def frontier(
         if as_json:
             typer.echo(json.dumps([_plain(text, one, labels) for (text, _), one in found.items()]))
         else:
-            typer.echo("\n".join(_table([*criteria], [*ways], found, count, claim)))
+            echo_styled("\n".join(_table([*criteria], [*ways], found, count, claim)))
             if labels is not None and labels.classes is not None:
                 typer.echo("\n".join(["", *_binding(labels, ways["given"])]))
         if out is not None:

@@ -92,6 +92,8 @@ def one_line_errors() -> Iterator[None]:
         with interrupts.raising(), warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, warnings.showwarning)
             yield
+    except typer.Exit:  # a RuntimeError of click, which carries the status of the command
+        raise
     except KeyboardInterrupt as error:
         raise _interrupted(str(error)) from None
     except (OSError, TypeError, ValueError, ImportError, RuntimeError, MemoryError) as error:

@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn
+from rich.progress import Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -34,11 +34,18 @@ class _Visible:
         self.stream = stream
 
     def write(self, text: str) -> int:
+        self._write(printable(text, "\n\t"))
+        return len(text)
+
+    def write_styled(self, text: str) -> None:
+        """Write a text whose bold type, in a terminal, is ours."""
         parts = BOLD.split(text) if self.stream.isatty() else [text]
         shown = [part if BOLD.fullmatch(part) else printable(part, "\n\t") for part in parts]
+        self._write("".join(shown))
+
+    def _write(self, text: str) -> None:
         encoding = self.stream.encoding or "utf-8"
-        self.stream.write("".join(shown).encode(encoding, "backslashreplace").decode(encoding))
-        return len(text)
+        self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -69,10 +76,18 @@ def _console() -> Console:
     return Console(file=stream.stream if isinstance(stream, _Visible) else stream)
 
 
+def echo_styled(text: str) -> None:
+    """Print lines with tables, which may have bold titles; all names in them must be printable."""
+    if isinstance(sys.stdout, _Visible):
+        sys.stdout.write_styled(f"{text}\n")
+    else:
+        typer.echo(text)
+
+
 def labelled(label: str, text: str) -> list[str]:
     """A label and its text, wrapped."""
     return textwrap.wrap(
-        text,
+        printable(text, "\n\t"),
         WIDTH,
         initial_indent=f"{label:{INDENT}}",
         subsequent_indent=" " * INDENT,
@@ -134,13 +149,23 @@ def waiting(text: str) -> Iterator[Callable[[str], None]]:
             raise KeyboardInterrupt("interrupted") from None
 
 
+class _PlainColumn(TextColumn):
+    """A column of a progress bar that shows names as they are, without markup or controls."""
+
+    def render(self, task: Task) -> Text:
+        return Text(printable(self.text_format.format(task=task)))
+
+
 @contextmanager
-def progress_bar(*columns: ProgressColumn) -> Iterator[Progress]:
-    """A progress bar on stderr, so that output can be piped; disabled outside a terminal."""
+def progress_bar(*columns: str | ProgressColumn) -> Iterator[Progress]:
+    """A progress bar on stderr, so that output can be piped; disabled outside a terminal.
+
+    Args:
+        columns: Columns of rich, or texts such as "{task.description}".
+    """
     console = _console()
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    plain = [_PlainColumn(one, markup=False) if isinstance(one, str) else one for one in columns]
+    with Progress(*plain, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield bar
 
 

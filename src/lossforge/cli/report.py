@@ -9,7 +9,7 @@ import typer
 
 from . import library
 from .options import one_line_errors
-from .output import in_terminal, open_page
+from .output import echo_styled, in_terminal, open_page
 
 
 def report(
@@ -50,12 +50,13 @@ def report(
 ) -> None:
     """Print the tables of a folder of runs, and write a page with its tables and figures."""
     width = shutil.get_terminal_size((100, 24)).columns if in_terminal() else None
-    folder = out if out or form else _default_folder(store)
     words = ["lossforge", "report", str(store), "--table", table]
     words += ["--baseline", baseline] if baseline else []
     with one_line_errors():
+        folder = out if out or form else _default_folder(store)
         found = library.report.make_report(store, baseline=baseline, measure=table)
-        typer.echo(found.text(form or "terminal", width), nl=False)
+        write = echo_styled if form in (None, "terminal") else typer.echo
+        write(found.text(form or "terminal", width).removesuffix("\n"))
         if found.unfinished:
             typer.echo(f"note: {found.unfinished} runs are not finished", err=True)
         if found.unsealed:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TimeRemainingColumn
 
 from . import library
 from .options import Changes, DataDir, Device, one_line_errors, pick_device
@@ -96,9 +96,9 @@ def train(
 def _progress(epochs: int) -> Iterator[Callable[["State"], None]]:
     """Show a bar with loss, accuracy and time left on stderr, so that output can be piped."""
     columns = (
-        TextColumn("epoch {task.completed}/{task.total}"),
+        "epoch {task.completed}/{task.total}",
         BarColumn(),
-        TextColumn("{task.fields[figures]}"),
+        "{task.fields[figures]}",
         TimeRemainingColumn(),
     )
     with progress_bar(*columns) as bar:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
 from . import library
 from .options import (
@@ -130,10 +130,10 @@ def draw(found: "Tuned", path: Path, title: str) -> None:
 def _progress(name: str, trials: int, final: int) -> Iterator[Callable[["SearchProgress"], None]]:
     """A bar over the trials, then over the final runs; a line for each tenth outside a terminal."""
     columns = (
-        TextColumn("{task.description}"),
+        "{task.description}",
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rest]}"),
+        "{task.fields[rest]}",
         TimeRemainingColumn(),
     )
     with progress_bar(*columns) as bar:

@@ -17,7 +17,6 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import extra
-from ..text import from_csv_cell
 from .dataset import Dataset, Split, stratify
 from .features import featurise, standardise
 from .source import PathLike
@@ -172,11 +171,7 @@ def _feature_names(
 
 
 def read_columns(path: PathLike) -> Columns:
-    """Read a table; the suffix gives its type: .csv, .tsv, .parquet or .pq.
-
-    An apostrophe that keeps a spreadsheet from running a cell of a CSV or TSV file is dropped, see
-    `lossforge.text.csv_cell`.
-    """
+    """Read a table as it is; the suffix gives its type: .csv, .tsv, .parquet or .pq."""
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in _DELIMITERS and kind not in _PARQUET:
@@ -219,7 +214,7 @@ def _read_text(path: Path, delimiter: str) -> Columns:
         try:
             for row in reader:
                 if row:
-                    rows.append([from_csv_cell(cell) for cell in row])
+                    rows.append(row)
                     lines.append(begin)
                 if row and len(row) != len(rows[0]):
                     raise ValueError(
