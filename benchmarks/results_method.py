@@ -178,7 +178,7 @@ def _parameters(archives: Mapping[str, Archive]) -> list[str]:
         whole = len({run.spec["noise"] for run in archive.records})
         rows = [
             [
-                Field(expression),
+                Field(expression, code=True),
                 Field(decay or "none"),
                 Field("all" if len(noises) == whole else ", ".join(noises)),
             ]

@@ -306,7 +306,7 @@ def test_the_protocol_is_that_of_the_specs(tmp_path):
     assert "Made on A CPU, lossforge 0.1.0, python 3.11.9, torch 2.13.0; 102 runs, 0.1 core" in text
     assert "lossforge bench results/digits --store runs/results/digits" in text
     assert "epochs 3, batch size 256, lr 0.1 | 10 % | asymmetric 0.3, instance 0.6 | 17" in text
-    assert "| JAL-CE | JAL-CE | l1_decay 5e-05 | all |" in text
+    assert "| JAL-CE | `JAL-CE` | l1_decay 5e-05 | all |" in text
 
 
 def test_the_same_runs_make_the_same_bytes(tmp_path):

@@ -238,7 +238,7 @@ def test_markdown_obeys_no_name():
     assert not re.search("[<>\x1b]", text)
     cells = [line for line in text.splitlines() if line.startswith("|")]
     assert [len(re.findall(r"(?<!\\)\|", line)) for line in cells] == [3, 3, 3]
-    assert r"&lt;script&gt;a\|b&lt;/script&gt;\\x1b[2J\\n\`c\`\*d\*[e]\(f) \$g\$ _h -- \\i" in text
+    assert r"&lt;script&gt;a\|b&lt;/script&gt;\\x1b[2J\\n\`c\`\*d\*[e\](f) \$g\$ \_h -- \\i" in text
 
 
 def test_latex_obeys_no_name():
@@ -256,3 +256,35 @@ def test_terminal_obeys_no_name():
         text = formats.terminal(hostile_sheet(), width)
         assert not re.search("\x1b(?!\\[[01]m)", text)
         assert r"\x1b[2J\n`c`" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("l1_decay", "l1_decay"),
+        ("_a_ __b__", r"\_a\_ \_\_b\_\_"),
+        ("[a][b] [c](d) [e]: f", r"[a\][b] [c\](d) [e\]: f"),
+        ("+1.0 [0.2, 1.8]", "+1.0 [0.2, 1.8]"),
+        ("https://a.b, www.a.b", "https:&#8288;//a.b, www&#8288;.a.b"),
+        ("@user a@b.c #12", "@&#8288;user a@&#8288;b.c #&#8288;12"),
+    ],
+)
+def test_markdown_makes_no_emphasis_and_no_link_of_a_name(name, written):
+    assert formats.markdown(Sheet(name, ["loss"], [], [])).splitlines()[0] == f"**{written}**"
+
+
+@pytest.mark.parametrize(
+    ("code", "written"),
+    [
+        ("0.1*CE + RCE(A_clamp=1)", "`0.1*CE + RCE(A_clamp=1)`"),
+        ("a\x1b[1m", r"`a\x1b[1m`"),
+        ("a|`b`", r"a\|\`b\`"),
+        ("", ""),
+    ],
+)
+def test_code_is_code_in_markdown_and_text_elsewhere(code, written):
+    sheet = Sheet("t", ["loss", "text"], ["CE"], [[Field(code, code=True)]])
+    assert formats.markdown(sheet).splitlines()[-1] == f"| CE | {written} |"
+    plain = Sheet("t", ["loss", "text"], ["CE"], [[Field(code)]])
+    assert formats.latex(sheet) == formats.latex(plain)
+    assert formats.terminal(sheet) == formats.terminal(plain)

@@ -30,23 +30,33 @@ LATEX = {
     "^": r"\textasciicircum{}",
 }
 MARKDOWN = {
-    **{letter: f"\\{letter}" for letter in "\\`*|$~"},
+    **{letter: f"\\{letter}" for letter in "\\`*|$~_]"},
     "&": "&amp;",
     "<": "&lt;",
     ">": "&gt;",
 }
+# what Markdown obeys: those, but no _ inside a word and no ] that cannot end a link; and the
+# beginnings of addresses, users and issues, which GitHub makes links
+_OBEYED = re.compile(
+    r"[\\`*|$~&<>]|(?<![^\W_])_|_(?![^\W_])|\](?=[(\[:])|[@#](?=\w)|:(?=//)|www(?=\.)", re.I
+)
+BREAK = "&#8288;"  # no space, no line break, no link
 
 
-def _rewritten(sheet: Sheet, write: Callable[[str], str]) -> Sheet:
-    """Apply `write` to every text of a sheet."""
+def _rewritten(
+    sheet: Sheet, write: Callable[[str], str], code: Callable[[str], str] | None = None
+) -> Sheet:
+    """Apply `write` to every text of a sheet, `code` to what is code."""
+
+    def rewritten(field: Field) -> Field:
+        main = code if code is not None and field.code else write
+        return replace(field, text=main(field.text), aside=write(field.aside))
+
     return Sheet(
         write(sheet.title),
         [write(name) for name in sheet.head],
         [write(name) for name in sheet.names],
-        [
-            [replace(field, text=write(field.text), aside=write(field.aside)) for field in row]
-            for row in sheet.rows
-        ],
+        [[rewritten(field) for field in row] for row in sheet.rows],
         [write(note) for note in sheet.notes],
     )
 
@@ -132,7 +142,7 @@ def _blocks(sizes: Sequence[int], room: int) -> list[list[int]]:
 
 def markdown(sheet: Sheet) -> str:
     """Write a GitHub table."""
-    sheet = _rewritten(sheet, _markdown_text)
+    sheet = _rewritten(sheet, _markdown_text, _markdown_code)
     lines = [
         f"**{sheet.title}**",
         "",
@@ -151,8 +161,12 @@ def markdown(sheet: Sheet) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    shown = "".join(MARKDOWN.get(letter, letter) for letter in printable(text))
-    return shown.replace("](", r"]\(")  # no link
+    return _OBEYED.sub(lambda f: MARKDOWN.get(f[0], f[0] + BREAK), printable(text))
+
+
+def _markdown_code(text: str) -> str:
+    """Write a code span; text that would end the span or the cell is written as text."""
+    return f"`{printable(text)}`" if re.fullmatch("[^`|]+", text) else _markdown_text(text)
 
 
 def latex(sheet: Sheet) -> str:

@@ -193,6 +193,7 @@ class Field:
         aside: A secondary text, such as the paper's number.
         value: The sort key; None sorts last.
         tone: "better", "worse", "level", "unknown" or nothing.
+        code: Whether the text is code, which Markdown sets as such.
     """
 
     text: str
@@ -200,6 +201,7 @@ class Field:
     aside: str = ""
     value: float | None = None
     tone: str = ""
+    code: bool = False
 
 
 @dataclass(frozen=True)
