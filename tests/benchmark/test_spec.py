@@ -57,6 +57,15 @@ def test_a_whole_number_and_a_fraction_are_one_setting():
     assert first == second
 
 
+def test_a_tuple_is_the_list_that_json_has():
+    first, second = (
+        RunSpec(data="digits", model="mlp", loss="CE", expression="CE", training={"a": value})
+        for value in ((1, {"b": (2, 3)}), [1, {"b": [2, 3]}])
+    )
+    assert first == second
+    assert first.id == second.id
+
+
 def test_parts_share_what_stands_outside():
     other = {"data": "breast-cancer", "noise": ["clean"], "training": {"lr": 0.5}}
     parts = make_grid({**GRID, "part": [{}, other]}).parts

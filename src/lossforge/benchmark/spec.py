@@ -4,9 +4,9 @@ import hashlib
 import json
 import shlex
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from ..catalog import find, parse, settings
 from ..data import check_noise
@@ -17,10 +17,20 @@ from ..models import names as model_names
 from ..noise import NoiseSpec
 from ..training import Settings
 
+
+def _with_lists(value: Any) -> Any:
+    """Replace tuples by lists, as JSON writes them."""
+    if isinstance(value, list | tuple):
+        return [_with_lists(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _with_lists(one) for name, one in value.items()}
+    return value
+
+
 if TYPE_CHECKING:
     Plain = Any
-else:
-    Plain = JsonValue  # a date of TOML could not be hashed
+else:  # a date of TOML could not be hashed
+    Plain = Annotated[JsonValue, BeforeValidator(_with_lists)]
 
 Protocol = Literal["paper", "reduced", "own"]
 
