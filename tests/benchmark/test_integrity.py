@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from lossforge.benchmark import RunFolder, RunSpec, execute
 from lossforge.benchmark.archive import pack, unpack
 from lossforge.benchmark.grid import read_grid, save_grid
-from lossforge.benchmark.integrity import Damaged, parse_object, sealed
+from lossforge.benchmark.integrity import Damaged, parse_object, read_object, sealed
 from lossforge.benchmark.records import read_grids, read_record, read_records
 from lossforge.benchmark.store import estimate
 from lossforge.cli.main import app
@@ -169,14 +169,28 @@ def test_files_of_another_run_are_not_taken_for_its_own(folder, tmp_path):
 
 
 def test_a_record_of_an_earlier_version_is_read_and_sealed_when_its_grid_is_run(folder, tmp_path):
-    written = {name: (folder.path / name).read_bytes() for name in ("record.json", "about.json")}
+    change(folder.path / "about.json", lambda content: content.pop("id"), seal=True)
+    written = {name: read_object(folder.path / name) for name in ("record.json", "about.json")}
+    record = (folder.path / "record.json").read_bytes()
     for name in written:
         change(folder.path / name, lambda content: content.pop("seal"), seal=False)
     old = read_record(folder.path)
     assert not old.sealed
     assert execute(tmp_path, SPEC) == "finished before"
-    assert written == {name: (folder.path / name).read_bytes() for name in written}
+    assert written == {name: read_object(folder.path / name) for name in written}
+    assert record == (folder.path / "record.json").read_bytes()
     assert read_record(folder.path).sealed
+
+
+@pytest.mark.parametrize("name", ["record.json", "about.json"])
+def test_without_its_seal_a_file_is_damaged_and_not_of_an_earlier_version(folder, name):
+    change(folder.path / name, lambda content: content.pop("seal"), seal=False)
+    with pytest.raises(Damaged, match=rf"{name} is damaged: its seal is missing"):
+        read_record(folder.path)
+    with pytest.warns(UserWarning, match="its seal is missing; the run is repeated"):
+        folder.open()
+    assert not folder.finished
+    assert "seal" not in json.loads((folder.path / name).read_text())
 
 
 def test_results_out_of_range_are_not_written(folder):
@@ -389,6 +403,15 @@ def test_an_edited_archive_is_refused(archive, line):
     target["loss" if line else "torch"] = [0.0] * 3 if line else "9.9"
     archive.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
     with pytest.raises(Damaged, match="does not match its seal"):
+        unpack(archive)
+
+
+@pytest.mark.parametrize("line", range(4))
+def test_an_archive_that_lost_a_seal_is_refused(archive, line):
+    lines = [json.loads(text) for text in gzip.decompress(archive.read_bytes()).splitlines()]
+    del lines[line]["seal"]
+    archive.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    with pytest.raises(Damaged, match="lost its seal"):
         unpack(archive)
 
 

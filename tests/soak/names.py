@@ -36,16 +36,17 @@ from lossforge.audit.candidates import certify_candidates, recommend
 from lossforge.audit.folder import write_audit
 from lossforge.audit.read import read_folder
 from lossforge.audit.table import read_table
+from lossforge.benchmark import RunSpec
 from lossforge.catalog import parse
 from lossforge.cli import audit as audit_command
 from lossforge.cli.options import one_line_errors
-from lossforge.cli.output import visible_controls
+from lossforge.cli.output import echo_styled, visible_controls
 from lossforge.data import Dataset, Split
 from lossforge.data.tables import read_columns
 from lossforge.noise import NoiseSpec, corrupt, symmetric
 from lossforge.report import make_report, write_report
-from lossforge.report.formats import LATEX
-from lossforge.text import csv_cell, encodable, printable
+from lossforge.report.formats import BREAK, LATEX
+from lossforge.text import csv_cell, encodable, from_csv_cell, printable
 
 SIZE = 200
 IN_BROWSER = 10
@@ -135,7 +136,9 @@ def _audit_faults(place: Path, names: Sequence[str]) -> Iterator[str]:
     yield from _csv_faults(place / "suspects.csv", words)
     table = read_columns(place / "suspects.csv")
     columns = zip(*(table[name] for name in ("where", "given", "suggested", "text")), strict=True)
-    if [*columns] != [tuple(map(encodable, row)) for row in words]:
+    if [tuple(map(from_csv_cell, row)) for row in columns] != [
+        tuple(map(encodable, row)) for row in words
+    ]:
         yield "suspects.csv is read otherwise by read_columns"
     matrix = NoiseSpec.parse(str(place / "transition.csv"))
     if not torch.equal(matrix.transition(), found.noise.estimate.T):
@@ -145,7 +148,8 @@ def _audit_faults(place: Path, names: Sequence[str]) -> Iterator[str]:
         yield f"transition.csv has other classes: {matrix.classes}"
     yield from _page_faults(page.read_text(), _tame_pages()[0], [*names[:5], *names[6:15]])
 
-    write = partial(print, *audit_command.lines(found.to_dict(), Path("out") / names[4]), sep="\n")
+    lines = audit_command.lines(found.to_dict(), Path("out") / names[4])
+    write = partial(echo_styled, "\n".join(lines))
     shown = _output(write)
     yield from _terminal_faults(shown)
     yield from _terminal_faults(_output(write, isatty=True), isatty=True)
@@ -158,6 +162,7 @@ def _audit_faults(place: Path, names: Sequence[str]) -> Iterator[str]:
 
 
 def _report_store(store: Path, names: Sequence[str]) -> Path:
+    names = [*map(encodable, names)]  # a record with halves of characters is damaged
     data, noise, test = names[4:7]
     records = [
         record_fixtures.record(f"{place}", "pair:0.4", seed, tests=(test, names[7]), classes=3)
@@ -167,6 +172,7 @@ def _report_store(store: Path, names: Sequence[str]) -> Path:
     for record in records:
         loss = names[int(record.spec["loss"])]
         record.spec.update(loss=loss, expression=loss, noise=noise, data=data)
+        object.__setattr__(record, "id", RunSpec(**record.spec).id)
         record.about.update(command=names[8], host=names[9], device=names[10])
     object.__setattr__(records[-1], "failed", names[11])
     return record_fixtures.write(store, records, name=names[12], title=names[13])
@@ -183,7 +189,7 @@ def _report_faults(place: Path, names: Sequence[str]) -> Iterator[str]:
         yield from _lines_faults(form, text, tame.text(form))
         yield from (f"{form} lacks {name!r}" for name in shown if name not in read(text))
         yield from _terminal_faults(_output(partial(print, text)))
-    styled = partial(print, report.text("terminal", 90))
+    styled = partial(echo_styled, report.text("terminal", 90))
     yield from _terminal_faults(_output(styled, isatty=True), isatty=True)
     rows = [
         (table.data, column.label, column.noise, column.test, table.k, table.measure, loss)
@@ -199,7 +205,7 @@ def _report_faults(place: Path, names: Sequence[str]) -> Iterator[str]:
 
 
 def _from_markdown(text: str) -> str:
-    return html.unescape(re.sub(r"\\([\\`*|$~(])", r"\1", text))
+    return html.unescape(re.sub(r"\\([\\`*|$~_\]])", r"\1", text.replace(BREAK, "")))
 
 
 def _from_latex(text: str) -> str:
@@ -233,15 +239,15 @@ def _lines_faults(form: str, text: str, tame: str) -> Iterator[str]:
 
 def _table_faults(place: Path, names: Sequence[str]) -> Iterator[str]:
     """Read a table that has hostile names for its columns and classes."""
-    columns, classes = [encodable(name) for name in names[:2]], [csv_cell(n) for n in names[2:5]]
+    columns, classes = [encodable(name) for name in names[:2]], [*map(encodable, names[2:5])]
     path = place / "table.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([csv_cell(columns[0]), csv_cell(columns[1]), "label"])
+        writer.writerow([*columns, "label"])
         for row in range(60):
             writer.writerow([row * row % 7, row % 5, classes[row % 3]])
     found = read_table(path)
-    if set(found.dataset.classes) != {encodable(name) for name in names[2:5]}:
+    if set(found.dataset.classes) != set(classes):
         yield f"the classes are read as {found.dataset.classes}"
     for name in columns:
         if not any(repr(name)[1:-1] in note for note in found.notes):

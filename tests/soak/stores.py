@@ -210,10 +210,12 @@ def _garbage(store: Path, chance: Random) -> str:
 
 
 def _old_format(store: Path, chance: Random) -> str:
-    """Take the seals away, as in stores of version 0.1."""
+    """Take the seals away, and the ids of circumstances: as in stores of version 0.1."""
     for path in store.glob("*/*.json"):
         content = json.loads(path.read_bytes())
         if content.pop("seal", None):
+            if path.name == "about.json":
+                del content["id"]
             path.write_text(json.dumps(content))
     return "all seals removed"
 

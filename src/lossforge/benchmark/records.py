@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import re
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ FORMAT = "lossforge runs 1"
 ARCHIVED = ("id", "classes", "noise_rate", "parameters", "failed")  # fields kept as they are
 FINAL = ("noise_fit", "noise_recovered", "clean_fit")  # kept for the last epoch only
 WRONG = (ValueError, LookupError, TypeError, AttributeError)  # raised by data of another shape
+
+UNSEALED = "its seal is missing"  # which results have that were written with the id of their run
 
 T = TypeVar("T")
 OnDamage = Callable[[str], object]
@@ -190,9 +193,8 @@ def read_records(store: Path, *, on_damage: OnDamage | None = None) -> list[Reco
     if store.is_file():
         return unpack(store)[1]
     if not store.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {store}; `lossforge bench GRID --store {store}` would make it"
-        )
+        command = f"lossforge bench GRID --store {shlex.quote(str(store))}"
+        raise FileNotFoundError(f"there is no folder {store}; `{command}` would make it")
     places: dict[str, int] = {}
     for grid in read_grids(store, on_damage=lambda line: None):  # they only determine the order
         for run in grid.runs:
@@ -209,22 +211,26 @@ def read_record(folder: Path) -> Record:
         check_record(content, folder.name)
     except ValueError as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-    is_sealed = content.pop("seal", None) is not None
-    return Record(**content, about=_read_about(folder), folder=folder, sealed=is_sealed)
+    is_sealed, about = content.pop("seal", None) is not None, _read_about(folder)
+    if about.pop("id", None) is not None and not is_sealed:
+        raise Damaged(f"{path} is damaged: {UNSEALED}")
+    return Record(**content, about=about, folder=folder, sealed=is_sealed)
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
+    """Read the circumstances of a run, with its id unless they are of an earlier version."""
     path = folder / "about.json"
     if not path.exists():
         return {}
     content = read_object(path)
     try:
         check_shape(AboutShape, content)
-        if content.pop("id", folder.name) != folder.name:
+        if content.get("id", folder.name) != folder.name:
             raise ValueError("it is that of another run")
+        if content.pop("seal", None) is None and "id" in content:
+            raise ValueError(UNSEALED)
     except ValueError as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-    content.pop("seal", None)
     return content
 
 
@@ -357,12 +363,15 @@ def _record(header: Mapping[str, Any], line: dict[str, Any]) -> Record:
         "loss_parameters": line.get("loss_parameters"),
     }
     about = _merged(header["about"], line["about"])
+    is_sealed = "seal" in line
     try:
+        if is_sealed != ("seal" in header):
+            raise ValueError("it or the header lost its seal")
         check_record(content, line["id"])
         check_shape(AboutShape, about)
     except ValueError as error:
         raise ValueError(f"run {line['id']}: {error}") from None
-    return Record(**content, about=about, sealed="seal" in header and "seal" in line)
+    return Record(**content, about=about, sealed=is_sealed)
 
 
 def _epochs(kept: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
