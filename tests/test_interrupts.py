@@ -114,3 +114,23 @@ def test_the_library_alone_handles_no_signals():
         timeout=300,
     )
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_second_demand_does_not_kill_a_process_that_is_ending(signum, ends):
+    """An object that outlives the handlers of the interpreter gets the second one."""
+    script = f"""
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid()):
+        kill(pid, {int(signum)})
+try:
+    with interrupts.deferred():
+        send()
+        interrupts.check()
+except KeyboardInterrupt:
+    sys.late = Late()
+    {"interrupts.end()" if ends else "pass"}
+    sys.exit(interrupts.status())
+"""
+    assert run(script, signum).returncode == (128 + signum if ends else -signum)

@@ -59,6 +59,16 @@ def status() -> int:
     return 128 + (signal.SIGINT if _received is None else _received)
 
 
+def end() -> None:
+    """Ignore further requests to stop, but Ctrl-C: the process is ending, with its status.
+
+    Python restores the default handlers before it ends, and a second signal would then kill it.
+    """
+    for one in SIGNALS:
+        if one != signal.SIGINT:
+            signal.signal(one, signal.SIG_IGN)
+
+
 @contextmanager
 def raising() -> Iterator[None]:
     """Let a signal raise KeyboardInterrupt at once."""

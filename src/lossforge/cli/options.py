@@ -112,6 +112,7 @@ def _interrupted(message: str = "") -> typer.Exit:
     """Print how to continue; return the exit, with the status of the signal."""
     message = message or "interrupted; the same command continues where this one stopped"
     typer.echo(message, err=True)
+    interrupts.end()
     return typer.Exit(interrupts.status())
 
 
