@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -74,13 +75,14 @@ def settings(default: object, extreme: float) -> object:
 
 
 def survives(make: Any, name: str, value: object) -> None:
-    """Refused with the parameter's name, or finite."""
+    """Refused by name, as what "must be" or as it was given; or finite."""
     refusal, loss = "", None
     try:
         loss = make()
     except ValueError as error:
         refusal = str(error)
-    assert name in refusal if loss is None else is_finite(loss), f"{name}={value!r:.40}: {refusal}"
+    named = re.search(rf"\b{name}( ?=| must| of .* must)|[*+] {name}\b", refusal) is not None
+    assert named if loss is None else is_finite(loss), f"{name}={value!r:.40}: {refusal}"
 
 
 def numeric(entry: Any) -> list[tuple[str, object]]:

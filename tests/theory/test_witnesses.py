@@ -104,9 +104,9 @@ def test_strips_prove_nothing_that_fails_on_a_grid():
 
         def effect(y, weight, form=form, own=own, total=total):
             p, q = x[:, None] / (x[:, None] + y), y / (x[:, None] + y)
-            pull = form.separation.theta(own, total, x[:, None])
+            pull, _ = form.separation.effect(own, total, x[:, None])
             pairs = own * form.reduction.density(p) - weight * form.reduction.density(q)
-            push = form.separation.theta(weight, total, y)
+            push, _ = form.separation.effect(weight, total, y)
             return pull - push + pairs / (9 * (x[:, None] + y) ** 2)
 
         rest = 1 - x[:, None] - x

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..loss import Loss
-from .forms import Form, Separation
+from .forms import Form
 from .predictions import Slots, candidates, fill_slots
 from .verdict import Witness
 from .weights import Rows
@@ -23,17 +23,6 @@ _STEP = 1e-5  # of a logit, in values of a loss
 _LENGTHS = (0.05, 0.2, 0.6, 1.2, 2.5, 6.0, 15.0, 50.0)  # of logits
 
 
-def effect(
-    separation: Separation, weight: Tensor, total: Tensor, p: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Theta of a class at probabilities, and the sum of the magnitudes of its two terms."""
-    own = weight * separation.own.density(p)
-    if not separation.others.parts:
-        return own, own
-    rest = (total - weight) * separation.others.density(p)
-    return own - rest, own + rest.abs()
-
-
 def slope(form: Form, slots: Slots, probs: Tensor) -> tuple[Tensor, Tensor]:
     """(B,) derivatives of the weighted loss with respect to the target's logit, and their scale.
 
@@ -46,8 +35,8 @@ def slope(form: Form, slots: Slots, probs: Tensor) -> tuple[Tensor, Tensor]:
     own, rivals = slots.weights[0], slots.weights[1:]
     value = size = torch.zeros_like(y)
     if form.separation is not None:
-        pull, above = effect(form.separation, own, slots.total, x)
-        push, below = effect(form.separation, rivals, slots.total, y)
+        pull, above = form.separation.effect(own, slots.total, x)
+        push, below = form.separation.effect(rivals, slots.total, y)
         value = value + pull - push
         size = size + above + below
     if form.reduction is not None:

@@ -56,12 +56,13 @@ class Separation:
     others: Mixture
     a: float | None
 
-    def theta(self, weight: Tensor, total: Tensor, p: Tensor) -> Tensor:
-        """The effect of a class of this weight at probabilities p."""
+    def effect(self, weight: Tensor, total: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
+        """Theta of a class of this weight at probabilities, and the size of its two terms."""
         own = weight * self.own.density(p)
         if not self.others.parts:
-            return own
-        return own - (total - weight) * self.others.density(p)
+            return own, own
+        rest = (total - weight) * self.others.density(p)
+        return own - rest, own + rest.abs()
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,10 @@ from torch import Tensor
 from ..base import Exponential, Quadratic
 from .bounds import Tables, mixture_table
 from .forms import Form, Mixture
-from .monotone import ASSUMPTIONS, facts, failed_rows
+from .monotone import ASSUMPTIONS, facts, failed_rows, if_certified
 from .predictions import Slots, candidates, fill_slots
 from .proofs import Prover
 from .ratio_tests import (
-    NO_ENCLOSURE,
     RatioTest,
     allowed_in_pairs,
     allowed_ratio,
@@ -89,10 +88,7 @@ def certify_global(form: Form, rows: Rows, cells: int, tables: Tables, refute: b
         assumptions=(*ASSUMPTIONS, "the minimum is where it should be; training may miss it"),
         **(facts(tests, torch.tensor([binding])) if tests else {}),
     )
-    if certified:
-        return verdict
-    reason = f"all tests pass on samples, but there are {NO_ENCLOSURE}."
-    return verdict.having(status="UNCERTIFIED", reason=reason)
+    return if_certified(verdict, certified)
 
 
 def global_tests(form: Form, rows: Rows, cells: int, tables: Tables) -> list[RatioTest]:

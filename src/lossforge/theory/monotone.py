@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .bounds import Tables
-from .counterexamples import effect, find_rise
+from .counterexamples import find_rise
 from .forms import Form
 from .predictions import (
     FLOOR,
@@ -77,7 +77,7 @@ def certify_monotone(form: Form, rows: Rows, cells: int, tables: Tables, refute:
     verdict = Verdict(
         "PROVED", "monotone", rule, reason, level, assumptions=ASSUMPTIONS, cells=cells
     )
-    return _certified(verdict, prover.certified)
+    return if_certified(verdict, prover.certified)
 
 
 def certify_transfers(form: Form, rows: Rows, cells: int, tables: Tables, refute: bool) -> Verdict:
@@ -137,10 +137,10 @@ def proved(form: Form, rows: Rows, tests: list[RatioTest]) -> Verdict:
         assumptions=ASSUMPTIONS,
         **facts(tests, torch.tensor([binding])),
     ).having(row=int(rows.targets[binding]), rival=int(rows.rivals[1][binding]))
-    return _certified(verdict, all(test.certified for test in tests) or level == "any-h")
+    return if_certified(verdict, all(test.certified for test in tests) or level == "any-h")
 
 
-def _certified(verdict: Verdict, certified: bool) -> Verdict:
+def if_certified(verdict: Verdict, certified: bool) -> Verdict:
     """A proof that rests on sampled bounds is none."""
     if certified:
         return verdict
@@ -230,8 +230,8 @@ def _worst_of(form: Form, row: Rows, cells: int) -> tuple[float, float]:
         # with negative coefficients the roles are exchanged
         return (x, y) if own >= 0 else (y, x)
     grid = torch.linspace(0, 1, 400, dtype=torch.float64).clamp(min=1e-9)
-    pull = separation.theta(row.own[0], row.totals[0], grid)
-    push = separation.theta(row.rivals[0][0], row.totals[0], grid)
+    pull, _ = separation.effect(row.own[0], row.totals[0], grid)
+    push, _ = separation.effect(row.rivals[0][0], row.totals[0], grid)
     gap = torch.where(grid[:, None] + grid <= 1, pull[:, None] - push, torch.inf)
     place = int(gap.argmin())
     return float(grid[place // 400]), float(grid[place % 400])
@@ -247,8 +247,8 @@ def _transfer(form: Form, row: Rows, cells: int) -> Witness | None:
     lightest[[target, rival]] = torch.inf
     probs[lightest.argmin()] = max(0.0, 1 - x - y)
     probs[target], probs[rival] = x, y
-    pull, above = effect(form.separation, row.own[0], row.totals[0], probs[target])
-    push, below = effect(form.separation, row.rivals[0][0], row.totals[0], probs[rival])
+    pull, above = form.separation.effect(row.own[0], row.totals[0], probs[target])
+    push, below = form.separation.effect(row.rivals[0][0], row.totals[0], probs[rival])
     rise = float(push - pull)
     if rise <= 1e-12 * float(above + below):
         return None

@@ -13,13 +13,12 @@ from torch import Tensor
 
 from .bounds import Bounds, Tables, mixture_table
 from .forms import Form, Mixture
-from .ratios import Ratios, from_table, ratios, without_bound
+from .ratios import TRUSTED, Ratios, from_table, ratios, without_bound
 from .ties import exact, polynomial, transfers_hold
 from .weights import Rows, read_noise
 
 _ROUNDING = 8 * torch.finfo(torch.float64).eps
 _SLACK = 1e-12  # relative: what rounding may have done to a ratio
-_TRUSTED = 2.0**-41  # what it may have done to the allowed one, less than half of that
 _CLOSE = 1e-6  # relative: where a tie is possible
 NO_ENCLOSURE = "no proved bounds of the density; see turning_points and lipschitz of base functions"
 
@@ -63,7 +62,7 @@ def allowed_ratio(rows: Rows, a: float) -> Allowed:
     divisor = torch.where(free, 1.0, torch.where(case_b, own, best))
     ratio = _finite(torch.where(case_b, best, own) / divisor)
     error = _ROUNDING * (1 + a) * (1 / own.abs() + 1 / best.abs())
-    ratio = ratio * (1 - (error - _TRUSTED).clamp(0, 1))
+    ratio = ratio * (1 - (error - TRUSTED).clamp(0, 1))
     return Allowed(torch.where(free, torch.inf, ratio), rows.rivals[1], case_b)
 
 

@@ -39,7 +39,7 @@ from ..base import BaseFunction, Exponential, Quadratic
 from .enclosure import CELLS, Table, enclose, quotient, relative_error
 
 _UP = 1 + 2.0**-50  # outward rounding of a quotient or two
-_TRUSTED = 2.0**-41  # relative error that the ratio tests forgive, and more
+TRUSTED = 2.0**-41  # relative error that the ratio tests forgive, and more
 _ROUNDS, _PARTS = 9, 64  # of the search for a turn: 54 bits
 _NEAR = 2.0**-20  # closer to an end than anything a strictly monotone density calls flat
 
@@ -329,7 +329,7 @@ def _closed(values: _Seven, *, attained: bool, how: str) -> Ratios:
 
 def _raised(ratio: _Number, error: float) -> float:
     """A ratio of two values with this relative error, raised by what would not be forgiven."""
-    return float(ratio) * (1 + max(0.0, 2 * error - _TRUSTED)) if ratio > 1 else 1.0
+    return float(ratio) * (1 + max(0.0, 2 * error - TRUSTED)) if ratio > 1 else 1.0
 
 
 def _rounded(value: _Number) -> float:
