@@ -1,6 +1,7 @@
 """Make the tests independent of the machine and the shell; torch must not be imported before."""
 
 import os
+import signal
 import sys
 
 TORCH_CAME_FIRST = "torch" in sys.modules
@@ -14,3 +15,10 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # what a terminal or a CI service may set, and tests of printed text would see
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
     os.environ.pop(name, None)
+
+# A CI service or nohup may start the tests with signals ignored, which their children inherit.
+for name in ("SIGTERM", "SIGHUP"):
+    if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_IGN:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a background job of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)

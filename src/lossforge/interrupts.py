@@ -16,7 +16,7 @@ A Ctrl-C after any of these signals ends the process wherever it comes.
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from types import FrameType
@@ -36,10 +36,14 @@ _reaction = _Reaction.EXIT
 _received: int | None = None
 
 
-def install() -> None:
-    """Handle the signals in this process; one that it was started to ignore (nohup) stays so."""
+def install(*, obey: Collection[int] = ()) -> None:
+    """Handle the signals in this process; one that it was started to ignore (nohup) stays so.
+
+    Args:
+        obey: Signals to handle even then.
+    """
     for one in SIGNALS:
-        if signal.getsignal(one) is not signal.SIG_IGN:
+        if one in obey or signal.getsignal(one) is not signal.SIG_IGN:
             signal.signal(one, _note)
 
 

@@ -135,12 +135,9 @@ def wait_for(condition, seconds: float = 300):
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["train", "bench"])
-@pytest.mark.parametrize("signum", SIGNALS)
-def test_a_signal_puts_everything_in_order(command, signum, tmp_path):
-    """No claim and no worker is left, and the status names the signal."""
-    words = [command, f"--store={tmp_path / 'store'}", "--loss=CE", *TINY]
+def start(command: str, store: Path, **options) -> subprocess.Popen:
+    """Start a run that ends only by a signal, and wait until it trains."""
+    words = [command, f"--store={store}", "--loss=CE", *TINY]
     words += ["--workers=1", "--seeds=0"] if command == "bench" else []
     process = subprocess.Popen(
         [sys.executable, "-m", "lossforge", *words],
@@ -148,15 +145,41 @@ def test_a_signal_puts_everything_in_order(command, signum, tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "LOSSFORGE_CHECKPOINT_SECONDS": "0"},
+        **options,
     )
-    wait_for(lambda: list((tmp_path / "store").glob("*/checkpoint-*")))
-    (claim,) = (tmp_path / "store").glob("*/claim.*")
+    wait_for(lambda: list(store.glob("*/checkpoint-*")))
+    return process
+
+
+def check_order(process: subprocess.Popen, store: Path, signum: int) -> None:
+    """Send a signal: no claim and no worker is left, and the status names the signal."""
+    (claim,) = store.glob("*/claim.*")
     owner = int(claim.read_text().split()[-1])
     process.send_signal(signum)
-    out, err = process.communicate(timeout=300)
+    try:
+        out, err = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 128 + signum
     assert out == ""
     assert err.splitlines()[-1].endswith("the same command continues where this one stopped")
     assert "Traceback" not in err
-    assert not list((tmp_path / "store").glob("*/claim.*"))
+    assert not list(store.glob("*/claim.*"))
     assert not Path(f"/proc/{owner}").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["train", "bench"])
+@pytest.mark.parametrize("signum", SIGNALS)
+def test_a_signal_puts_everything_in_order(command, signum, tmp_path):
+    check_order(start(command, tmp_path), tmp_path, signum)
+
+
+@pytest.mark.slow
+def test_workers_end_though_the_command_was_started_to_ignore_sigterm(tmp_path):
+    def ignore_sigterm() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+    process = start("bench", tmp_path, preexec_fn=ignore_sigterm)
+    process.send_signal(signal.SIGTERM)
+    check_order(process, tmp_path, signal.SIGINT)

@@ -172,7 +172,7 @@ class Pool:
 @contextmanager
 def stops_on_signals() -> Iterator[None]:
     """Make signals end this process with status `STOPPED`, at the next `interrupts.check`."""
-    interrupts.install()
+    interrupts.install(obey=[signal.SIGTERM])  # with which the parent stops it
     try:
         with interrupts.deferred():
             yield
