@@ -134,3 +134,21 @@ except KeyboardInterrupt:
     sys.exit(interrupts.status())
 """
     assert run(script, signum).returncode == (128 + signum if ends else -signum)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_status_survives_an_exception_that_left_an_import(ends, tmp_path):
+    """Classes that are made by exec make Python count the exception as unhandled."""
+    (tmp_path / "interrupted.py").write_text(f"""
+import signal, sys
+from lossforge import interrupts
+interrupts.install()
+try:
+    with interrupts.raising():
+        exec("signal.raise_signal(signal.SIGTERM)")
+except KeyboardInterrupt:
+    {"interrupts.end()" if ends else "pass"}
+    sys.exit(interrupts.status())
+""")
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, timeout=300)
+    assert done.returncode == (143 if ends else -signal.SIGINT)

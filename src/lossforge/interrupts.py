@@ -68,6 +68,9 @@ def end() -> None:
 
     Python restores the default handlers before it ends, and a second signal would then kill it.
     """
+    # A KeyboardInterrupt that leaves a call of exec, as of an import that makes a dataclass, counts
+    # as unhandled: `python -m` then ends by SIGINT whatever its status, until the next such call.
+    exec("")  # noqa: S102
     for one in SIGNALS:
         if one != signal.SIGINT:
             signal.signal(one, signal.SIG_IGN)

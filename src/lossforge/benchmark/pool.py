@@ -177,6 +177,7 @@ def stops_on_signals() -> Iterator[None]:
         with interrupts.deferred():
             yield
     except KeyboardInterrupt:
+        interrupts.end()
         raise SystemExit(STOPPED) from None
 
 
