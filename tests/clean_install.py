@@ -5,6 +5,7 @@
 The distributions stay in build/dist; the environment is removed.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,17 +31,19 @@ for name in ("BEF", "BQF", "GCE", "NCE+AGCE"):
     assert logits.grad.isfinite().all()
 noise = lossforge.noise.symmetric(10, 0.8)
 assert lossforge.theory.certify(lossforge.BEF(), noise).status == "PROVED"
-print(lossforge.__version__, "works with torch alone")
+print(lossforge.__version__, "works with torch alone, kernel:", lossforge.kernels.describe())
 """
 
 
 def main() -> None:
     """Fails at the first step that does."""
     shutil.rmtree(DIST, ignore_errors=True)
-    run(
-        [sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)], stdout=subprocess.DEVNULL
-    )
+    build = [sys.executable, "-m", "build", "--outdir", str(DIST), str(ROOT)]
+    run(build, stdout=subprocess.DEVNULL)
     (wheel,) = DIST.glob("*.whl")
+    pure_only = {**os.environ, "LOSSFORGE_PURE": "1"}
+    run([*build, "--wheel"], stdout=subprocess.DEVNULL, env=pure_only)
+    (pure,) = DIST.glob("*-none-any.whl")
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder, "bin", "python")
@@ -50,6 +53,10 @@ def main() -> None:
         # from elsewhere, so that the checkout is not what is imported; torch warns without numpy
         ignore = ["-W", "error", "-W", "ignore:Failed to initialize NumPy:UserWarning"]
         run([python, *ignore, "-c", TORCH_ALONE], cwd=folder)
+        again = ["--force-reinstall", "--no-deps"]
+        run([python, "-m", "pip", "install", *quiet, *again, str(pure)])
+        without = TORCH_ALONE + "assert lossforge.kernels.describe() == 'composed'"
+        run([python, *ignore, "-c", without], cwd=folder)
         asked = subprocess.run(
             [python.with_name("lossforge"), "losses"], capture_output=True, text=True
         )

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _PACKAGES = (
     *("audit", "base", "benchmark", "catalog", "constructions", "data", "errors", "integrations"),
-    *("loss", "models", "noise", "report", "theory", "training", "tuning"),
+    *("kernels", "loss", "models", "noise", "report", "theory", "training", "tuning"),
 )
 _INTERNAL = ("files", "interrupts")
 # every class of the catalogue is a name as well
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from . import data as data
     from . import errors as errors
     from . import integrations as integrations
+    from . import kernels as kernels
     from . import loss as loss
     from . import models as models
     from . import noise as noise

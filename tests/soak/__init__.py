@@ -12,7 +12,7 @@ import importlib
 import signal
 from types import ModuleType
 
-ATTACKS = ("losses", "signals", "certificates", "stores", "names")
+ATTACKS = ("losses", "kernel", "signals", "certificates", "stores", "names")
 
 
 def load(name: str) -> ModuleType:

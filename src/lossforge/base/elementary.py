@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from ..errors import check_number
+from ..kernels import Formula
+from ..numerics import Positive
 from .function import BaseFunction
 from .point import Point
 
@@ -18,6 +20,9 @@ class Log(BaseFunction):
     """Cross entropy: h(x) = -log x."""
 
     bounded = False
+
+    def formula(self) -> Formula:
+        return Formula("log")
 
     def density(self, p: Tensor) -> Tensor:
         return 1 / p
@@ -46,6 +51,10 @@ class Linear(BaseFunction):
         check_number("scale", self.scale, "positive", lambda v: v > 0)
         self.try_out()
 
+    def formula(self) -> Formula:
+        constant = Positive((self.scale,), (self.scale,))
+        return Formula("polynomial", series=(constant,) * 3)
+
     def density(self, p: Tensor) -> Tensor:
         return torch.full_like(p, self.scale)
 
@@ -68,6 +77,9 @@ class Power(BaseFunction):
     def __post_init__(self) -> None:
         check_number("q", self.q, "positive", lambda v: v > 0)
         self.try_out()
+
+    def formula(self) -> Formula:
+        return Formula("power", self.q)
 
     def density(self, p: Tensor) -> Tensor:
         return p ** (self.q - 1)
@@ -98,6 +110,9 @@ class ShiftedPower(BaseFunction):
         check_number("q", self.q, "positive", lambda v: v > 0)
         self.try_out()
 
+    def formula(self) -> Formula:
+        return Formula("shifted_power", self.a, self.q)
+
     def density(self, p: Tensor) -> Tensor:
         return (self.a + p) ** (self.q - 1)
 
@@ -123,6 +138,9 @@ class MirroredPower(BaseFunction):
         check_number("a", self.a, "larger than 1", lambda v: v > 1)
         check_number("q", self.q, "positive", lambda v: v > 0)
         self.try_out()
+
+    def formula(self) -> Formula:
+        return Formula("mirrored_power", self.a, self.q)
 
     def density(self, p: Tensor) -> Tensor:
         return (self.a - p) ** (self.q - 1)

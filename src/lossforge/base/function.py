@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..kernels import Formula
 from ..numerics import Positive, fit, limited, running_mean
 from .point import Point
 
@@ -69,6 +70,10 @@ class BaseFunction(ABC):
         """
         return None
 
+    def formula(self) -> Formula | None:
+        """This function as data for a kernel; None if only its methods know it."""
+        return None
+
     def slope(self, at: Point) -> Tensor:
         """p phi(p); override it where the density is infinite at 0."""
         p = at.p
@@ -115,6 +120,12 @@ class Smooth(BaseFunction):
         """The means of the density over [0, x], of x, and over [1 - y, 1], of y."""
         return self._means
 
+    def formula(self) -> Formula | None:
+        methods = ("value", "cumulative", "slope")
+        if any(getattr(type(self), name) is not getattr(Smooth, name) for name in methods):
+            return None  # a subclass computes them in its own way
+        return _fit_formula(self)
+
     def value(self, at: Point) -> Tensor:
         q = at.q
         return q * self._means[1](q)
@@ -133,6 +144,11 @@ def _fit_means(base: Smooth) -> tuple[Positive, Positive]:
     upward = running_mean(base.density, degree)
     downward = running_mean(lambda y: base.density(1 - y), degree)
     return Positive.fit(upward), Positive.fit(downward)
+
+
+@lru_cache(maxsize=256)
+def _fit_formula(base: Smooth) -> Formula:
+    return Formula("polynomial", series=(Positive.fit(base.density), *base.means))
 
 
 def _try_out(base: BaseFunction, function: Callable[[Any], Tensor], at: object, p: Tensor) -> None:

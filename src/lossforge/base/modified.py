@@ -1,13 +1,14 @@
 """Base functions that modify the logarithm or a power: focal, Huberised, truncated, averaged."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from ..errors import check_number
+from ..kernels import Formula
 from .function import BaseFunction
 from .point import Point
 
@@ -31,6 +32,9 @@ class Focal(BaseFunction):
         if not isinstance(self.stop_gradient, bool):
             raise TypeError(f"stop_gradient must be True or False, got {self.stop_gradient!r}")
         self.try_out()
+
+    def formula(self) -> Formula:
+        return Formula("focal", self.gamma, float(self.stop_gradient))
 
     def density(self, p: Tensor) -> Tensor:
         return self.slope(Point(torch.log(p), p)) / p
@@ -143,6 +147,10 @@ class Truncated(BaseFunction):
         top = self.base.value(Point(torch.tensor(math.log(self.eps), dtype=torch.float64)))
         object.__setattr__(self, "_top", float(top))
         self.try_out()
+
+    def formula(self) -> Formula | None:
+        whole = self.base.formula()
+        return whole and replace(whole, floor=math.log(self.eps), top=self._top)
 
     def density(self, p: Tensor) -> Tensor:
         return torch.where(p > self.eps, self.base.density(p), 0.0)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from ..errors import ApproximationError, check_number
+from ..kernels import Formula
+from ..numerics import Positive
 from .function import BaseFunction, Smooth
 from .point import Point
 
@@ -78,6 +80,14 @@ class Quadratic(BaseFunction):
         # a monotone function of (x - gamma)^2
         return (self.gamma,) if 0 < self.gamma < 1 else ()
 
+    def formula(self) -> Formula:
+        alpha, gamma = self.alpha, self.gamma
+        at_zero, at_one = (-self.beta - alpha * g**2 for g in (gamma, 1 - gamma))
+        density = _in_powers(at_zero, 2 * alpha * gamma, -alpha)
+        up = _in_powers(at_zero, alpha * gamma, -alpha / 3)
+        down = _in_powers(at_one, alpha * (1 - gamma), -alpha / 3)
+        return Formula("polynomial", series=(density, up, down))
+
     def value(self, at: Point) -> Tensor:
         return self._from_zero(at.q, 1 - self.gamma)
 
@@ -88,3 +98,9 @@ class Quadratic(BaseFunction):
         third = self.alpha / 3
         constant = -self.beta - self.alpha * gamma**2
         return x * (constant + x * (self.alpha * gamma - third * x))
+
+
+def _in_powers(constant: float, linear: float, square: float) -> Positive:
+    """A polynomial of x in powers of s = 2x - 1."""
+    powers = (constant + linear / 2 + square / 4, linear / 2 + square / 2, square / 4)
+    return Positive(powers, powers)

@@ -27,7 +27,7 @@ from .records import (
 
 __all__ = ["differences", "pack", "unpack"]
 
-CIRCUMSTANCES = ("device", "processes", "versions")  # bit-identity depends on these
+CIRCUMSTANCES = ("device", "kernel", "processes", "versions")  # bit-identity depends on these
 
 
 def pack(store: Path, path: Path, *, grid: Grid | None = None) -> Grid:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import distributed, nn
 
-from .. import __version__, interrupts
+from .. import __version__, interrupts, kernels
 from ..data import Dataset, Split, label_files, load, noisy_labels, registry, subset
 from ..data.dataset import members
 from ..data.source import PathLike
@@ -325,6 +325,7 @@ def circumstances(
         "clean_tree": clean,
         "host": socket.gethostname(),
         "device": _device_name(device),
+        "kernel": kernels.describe(),
         "processes": world()[1],
         "command": spec.command(),
     }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .. import audit as audit
     from .. import catalog as catalog
     from .. import data as data
+    from .. import kernels as kernels
     from .. import noise as noise
     from .. import report as report
     from .. import theory as theory
@@ -42,6 +43,7 @@ _MODULES = {
     "executors": "lossforge.benchmark.executors",
     "frontier": "lossforge.report.frontier",
     "grid": "lossforge.benchmark.grid",
+    "kernels": "lossforge.kernels",
     "noise": "lossforge.noise",
     "page": "lossforge.report.page",
     "records": "lossforge.benchmark.records",

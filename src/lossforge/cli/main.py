@@ -27,6 +27,8 @@ COMMANDS = {
     "audit": "Estimate how many labels are wrong and which, and recommend a loss for that noise.",
     "report": "Print the tables of a folder of runs, and write a page with its tables and figures.",
     "data": "List, download and examine data sets.",
+    "doctor": "Show versions, threads, extras, and whether the compiled kernel computes the "
+    "losses.",
 }
 _MODULES = {"run": "bench"}  # of commands that share a module
 

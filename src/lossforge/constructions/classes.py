@@ -11,11 +11,11 @@ from ..base import BaseFunction, MirroredPower, Power
 from ..base.function import format_arguments, integrate
 from ..errors import LARGEST, check_factor, check_number
 from ..loss import Policy, ProbabilityLoss, Scores
-from .parts import Part
+from .parts import DeclaredLoss, Part
 from .target import check_base
 
 
-class PowerDistance(ProbabilityLoss):
+class PowerDistance(DeclaredLoss):
     r"""A power of the distance to a stretched label: :math:`\sum_k |a [k = t] - u_k|^r`.
 
     Args:
@@ -83,6 +83,11 @@ class PowerDistance(ProbabilityLoss):
             Part("target", factor, MirroredPower(self.a, self.r)),
             Part("others", factor, Power(self.r)),
         )
+
+    def constant(self, num_classes: int) -> float:
+        if self.centred:
+            return 0.0
+        return float(self.scale * (self.a - 1) ** self.r / (num_classes if self.average else 1))
 
     def __str__(self) -> str:
         settings = {"a": self.a, "r": self.r, "scale": self.scale, "centred": self.centred}

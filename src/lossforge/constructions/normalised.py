@@ -8,12 +8,12 @@ from torch import Tensor
 from ..base import BaseFunction
 from ..base.function import format_arguments, integrate
 from ..errors import check_factor
-from ..loss import Policy, ProbabilityLoss, Scores
-from .parts import Part
+from ..loss import Policy, Scores
+from .parts import DeclaredLoss, Part
 from .target import check_base
 
 
-class Normalised(ProbabilityLoss):
+class Normalised(DeclaredLoss):
     r"""The target's share of the base losses: :math:`s\, h(u_t) / \sum_k h(u_k)`.
 
     Symmetric and bounded by s, whatever the base function.
@@ -59,7 +59,7 @@ class Normalised(ProbabilityLoss):
         return f"normalised({self.base}, {format_arguments({'scale': self.scale})})"
 
 
-class NormalisedNegative(ProbabilityLoss):
+class NormalisedNegative(DeclaredLoss):
     r"""The others' share of what the base loss leaves: :math:`1 - H(u_t) / \sum_k H(u_k)`.
 
     Symmetric and bounded by 1. H is the base function upside down, :math:`h(0) - h`, so the loss
@@ -93,6 +93,9 @@ class NormalisedNegative(ProbabilityLoss):
 
     def parts(self, num_classes: int) -> tuple[Part, ...]:
         return (Part("remainder", 1.0, self.base),)
+
+    def constant(self, num_classes: int) -> float:
+        return 1.0
 
     def __str__(self) -> str:
         return f"normalised_negative({self.base})"

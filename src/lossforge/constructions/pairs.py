@@ -10,9 +10,10 @@ from ..base import BaseFunction
 from ..base.function import format_arguments
 from ..base.point import Margin
 from ..errors import check_factor, check_integer
-from ..loss import Policy, ProbabilityLoss, Scores
+from ..kernels import Form, Term
+from ..loss import Policy, Scores
 from ..numerics import in_blocks
-from .parts import Part
+from .parts import DeclaredLoss, Part, formula_of
 from .target import check_base
 
 BALANCE = 0.1
@@ -33,7 +34,7 @@ def default_mu(num_classes: int) -> float:
     return BALANCE * max(1.0, (num_classes - 1) / MANY_RIVALS)
 
 
-class BinaryReduction(ProbabilityLoss):
+class BinaryReduction(DeclaredLoss):
     r"""Binary-reduced loss: the mean over :math:`i \ne t` of :math:`h(u_t / (u_t + u_i))`.
 
     The pair's probability is always computed as :math:`\sigma(z_t - z_i)`, never from a softmax,
@@ -89,6 +90,13 @@ class BinaryReduction(ProbabilityLoss):
     def parts(self, num_classes: int) -> tuple[Part, ...]:
         factor = 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals)
         return (Part("pairs", factor, self.base),)
+
+    def fused(self, num_classes: int) -> Form | None:
+        formula = formula_of(self.base)
+        if formula is None:
+            return None
+        least = 0.0 if self.rivals is None else 1 / self.rivals
+        return Form((Term("pairs", 1.0, formula, shared=1.0, least=least),))
 
     def _from_nothing(self, others: Tensor) -> Tensor:
         """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""

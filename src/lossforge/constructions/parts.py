@@ -1,11 +1,12 @@
 """The mathematical form of a loss, as plain data that theory can reason about."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from ..base import BaseFunction
-
-Role = Literal["target", "others", "pairs", "share", "remainder"]
+from ..base import BaseFunction, Smooth
+from ..kernels import Form, Formula, Role, Term
+from ..loss import ProbabilityLoss
 
 
 @dataclass(frozen=True)
@@ -46,3 +47,33 @@ class Declared(Protocol):
 
     def parts(self, num_classes: int) -> tuple[Part, ...]:
         """The terms that sum to the value, up to a constant, for K classes."""
+
+
+class DeclaredLoss(ProbabilityLoss):
+    """A loss of the library that declares its form, from which a kernel can evaluate it."""
+
+    @abstractmethod
+    def parts(self, num_classes: int) -> tuple[Part, ...]:
+        """The terms that sum to the value, but for `constant`."""
+
+    def constant(self, num_classes: int) -> float:
+        """What the value has besides its parts."""
+        return 0.0
+
+    def fused(self, num_classes: int) -> Form | None:
+        terms, parts = [], self.parts(num_classes)
+        if not parts:  # nothing is known of it
+            return None
+        for part in parts:
+            formula = formula_of(part.base)
+            if formula is None:
+                return None
+            if part.factor != 0:
+                terms.append(Term(part.role, part.factor, formula))
+        return Form(tuple(terms), self.constant(num_classes))
+
+
+def formula_of(base: BaseFunction) -> Formula | None:
+    """The formula of a base function, unless a class from elsewhere may compute something else."""
+    ours = type(base).__module__.partition(".")[0] == __name__.partition(".")[0]
+    return base.formula() if ours or isinstance(base, Smooth) else None

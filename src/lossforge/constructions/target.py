@@ -9,12 +9,13 @@ from torch import Tensor
 from ..base import BaseFunction, Point
 from ..base.function import format_arguments, integrate
 from ..errors import check_factor
-from ..loss import Policy, ProbabilityLoss, Scores
+from ..kernels import Form, Term
+from ..loss import Policy, Scores
 from ..numerics import in_blocks
-from .parts import Part
+from .parts import DeclaredLoss, Part, formula_of
 
 
-class TargetSeparation(ProbabilityLoss):
+class TargetSeparation(DeclaredLoss):
     r"""Target-separated loss: :math:`h(u_t) - a \sum_{i \ne t} h_-(u_i)`.
 
     With a bounded :math:`h_-` the constant :math:`a (K-1) h_-(0)` is added, so that the value is 0
@@ -96,6 +97,14 @@ class TargetSeparation(ProbabilityLoss):
         own = Part("target", 1.0, self.base)
         return own, Part("others", self.coefficient(num_classes), self.nontarget)
 
+    def fused(self, num_classes: int) -> Form | None:
+        own, others = formula_of(self.base), formula_of(self.nontarget)
+        if own is None or others is None:
+            return None
+        tau, a = self.tau or 0.0, self.a or 0.0
+        terms = (Term("target", 1.0, own), Term("others", 1.0, others, shared=tau, least=a))
+        return Form(terms if tau or a else terms[:1])
+
     def __str__(self) -> str:
         given = {"tau": self.tau, "a": self.a}
         strength = {name: value for name, value in given.items() if value is not None}
@@ -103,7 +112,7 @@ class TargetSeparation(ProbabilityLoss):
         return f"TS({self.base}, {format_arguments(strength)}{second})"
 
 
-class TargetLoss(ProbabilityLoss):
+class TargetLoss(DeclaredLoss):
     """A base function of the target's probability alone: scale * h(u_t) + offset.
 
     The scale and the constant make the value the published one.
@@ -144,6 +153,9 @@ class TargetLoss(ProbabilityLoss):
 
     def parts(self, num_classes: int) -> tuple[Part, ...]:
         return (Part("target", self.scale, self.base),)
+
+    def constant(self, num_classes: int) -> float:
+        return self.offset
 
     def __str__(self) -> str:
         affine = {"scale": self.scale, "offset": self.offset}

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Unpack
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from ..base.function import format_arguments
 from ..errors import LARGEST, check_factor
+from ..kernels import Form
 from ..loss import Loss, Policy, ProbabilityLoss, Scores
 
 
@@ -146,6 +148,12 @@ class EpsSoftmax(Wrapper):
         raised = torch.where(raised > top, top, raised)
         relaxed = log_probs.scatter(1, best, raised) - top
         return Scores(relaxed, normalised=scores.normalised, log_probs=relaxed)
+
+    def fused(self, num_classes: int) -> Form | None:
+        form = self.loss.fused(num_classes)
+        if form is None or any(term.relaxation for term in form.terms):
+            return None
+        return replace(form, terms=tuple(replace(t, relaxation=self.m) for t in form.terms))
 
     def __str__(self) -> str:
         return f"eps_softmax({self.loss}, {format_arguments({'m': self.m})})"

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from ..errors import check_factor
+from ..kernels import Form
 from . import policy as rules
+from . import shortcut
 from .policy import Policy, Reduction
 from .scores import Scores
 
@@ -53,6 +55,8 @@ class Loss(nn.Module, ABC):
             kind = type(self).__name__
             raise AttributeError(f"{name} is fixed when a loss is made; make another {kind}")
         super().__setattr__(name, value)
+        if name in shortcut.METHODS:
+            shortcut.forget(self)
 
     def __delattr__(self, name: str) -> None:
         if name in self._fixed:
@@ -84,6 +88,10 @@ class Loss(nn.Module, ABC):
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         """(N,) losses of a batch whose softmax other losses may share."""
         return self.per_sample(scores.logits, target)
+
+    def fused(self, num_classes: int) -> Form | None:
+        """This loss as data for a kernel, if there is one for K classes."""
+        return None
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         r"""(N,) sums :math:`\sum_c w_c L(u, c)` under weights (N, C) of the labels.
@@ -120,7 +128,12 @@ class Loss(nn.Module, ABC):
         Returns:
             A scalar, or for reduction "none" the shape of the class indices.
         """
-        return self._reduced(input, target, normalised=False)
+        quick = shortcut.common_call(self, input, target)
+        return self._reduced(input, target, normalised=False) if quick is None else quick
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is copied and pickled: not the kernels, which hold addresses."""
+        return {name: value for name, value in vars(self).items() if name != shortcut.KERNELS}
 
     def from_probs(self, probs: Tensor, target: Tensor) -> Tensor:
         """The loss of class probabilities, for models that end in a softmax.
@@ -182,7 +195,11 @@ class Loss(nn.Module, ABC):
             keep: (N,) which labels count; all if None.
         """
         label = target if keep is None else torch.where(keep, target, 0)
-        values = self.from_scores(scores, label)
+        values = None
+        if not scores.normalised:
+            values = shortcut.by_kernel(self, scores.values, label, "none")
+        if values is None:
+            values = self.from_scores(scores, label)
         if not scores.normalised:
             # A masked class cannot be the right one: infinite, as in cross entropy.
             masked = scores.values.gather(1, label[:, None])[:, 0] == -math.inf
@@ -333,6 +350,15 @@ class WeightedSum(ProbabilityLoss):
         if not self._cancels(scores):
             return _total(values)
         return _infinite_where((scores.values == -math.inf) & (weights > 0), values)
+
+    def fused(self, num_classes: int) -> Form | None:
+        total = Form(())
+        for coefficient, member in self._active():
+            form = member.fused(num_classes)
+            if form is None:
+                return None
+            total = total + form * coefficient
+        return total
 
     def _cancels(self, scores: Scores) -> bool:
         """Whether the infinities of a masked label may have either sign."""

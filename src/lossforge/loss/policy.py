@@ -158,10 +158,13 @@ def _check_indices(
 
 def transformed(tensor: Tensor) -> bool:
     """Whether a compiler or a function transform (vmap, grad) stands in for the tensor."""
-    if torch.compiler.is_compiling():
-        return True
-    wrapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-    return wrapped
+    return torch.compiler.is_compiling() or wrapped(tensor)
+
+
+def wrapped(tensor: Tensor) -> bool:
+    """Whether a function transform stands in for the tensor."""
+    result: bool = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return result
 
 
 def readable(tensor: Tensor) -> bool:

@@ -1,0 +1,22 @@
+"""One fused algorithm for the losses of the catalogue: optional, and chosen in one place.
+
+`formula` says in plain data what a loss computes; `native` loads the C library; `rows` makes a
+differentiable function of it. `Loss` asks for a kernel and otherwise composes torch operations.
+"""
+
+from .formula import Form, Formula, Role, Term
+from .native import composed, describe, is_built, is_on
+from .rows import Kernel, choose
+
+__all__ = [
+    "Form",
+    "Formula",
+    "Kernel",
+    "Role",
+    "Term",
+    "choose",
+    "composed",
+    "describe",
+    "is_built",
+    "is_on",
+]

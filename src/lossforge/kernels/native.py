@@ -1,0 +1,83 @@
+"""The compiled library, if there is one, and which path evaluates losses here.
+
+The library is built where lossforge is installed and a C compiler is found; nothing needs it. The
+environment variable LOSSFORGE_KERNEL=off forces the composed path, that is, torch operations.
+"""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from typing import Any
+
+import torch
+
+SWITCH = "LOSSFORGE_KERNEL"
+
+DONE = 0  # what `rows` returns if it has written all rows
+_off = os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false")
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """Load the compiled library; None if it was not built."""
+    here = Path(__file__).parent
+    for suffix in EXTENSION_SUFFIXES:
+        path = here / f"_rows{suffix}"
+        if path.exists():
+            return _declared(ctypes.CDLL(str(path)))
+    return None
+
+
+def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
+    pointer, whole = ctypes.c_void_p, ctypes.c_long
+    for name in ("lossforge_rows_f32", "lossforge_rows_f64"):
+        function = getattr(loaded, name)
+        function.argtypes = [*(pointer,) * 3, *(whole,) * 2, *(pointer,) * 2, whole]
+    loaded.lossforge_labels.argtypes = [pointer, whole, whole]
+    loaded.lossforge_instructions.restype = ctypes.c_char_p
+    loaded.lossforge_compiler.restype = ctypes.c_char_p
+    return loaded
+
+
+def functions(dtype: torch.dtype) -> tuple[Any, Any]:
+    """The C functions `rows`, for logits of a dtype, and `labels`; the library must be there."""
+    found = library()
+    assert found is not None
+    rows = found.lossforge_rows_f64 if dtype == torch.float64 else found.lossforge_rows_f32
+    return rows, found.lossforge_labels
+
+
+def is_built() -> bool:
+    """Whether there is a compiled library."""
+    return library() is not None
+
+
+def is_on() -> bool:
+    """Whether the compiled kernel may evaluate losses."""
+    return not _off and library() is not None
+
+
+@contextmanager
+def composed() -> Iterator[None]:
+    """Evaluate losses by torch operations inside the block."""
+    global _off
+    before, _off = _off, True
+    try:
+        yield
+    finally:
+        _off = before
+
+
+def describe() -> str:
+    """Say in a few words which path evaluates losses: part of a run's circumstances."""
+    found = library()
+    if found is None:
+        return "composed"
+    if _off:
+        return f"composed ({SWITCH}=off)"
+    texts = found.lossforge_instructions(), found.lossforge_compiler()
+    return f"C, {', '.join(text.decode() for text in texts)}"

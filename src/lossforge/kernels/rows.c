@@ -1,0 +1,310 @@
+/* Value and gradient of a loss, row by row, in one pass over the logits.
+
+   Plain C without headers of Python or torch: `native.py` loads the library and calls it by pointers.
+   The algorithm is in rows.h, written once and compiled for float and double. No fast-math: infinities
+   and denormals keep their meaning, and loading the library changes nothing for the process.
+
+   Rows are independent of each other, so the result does not depend on the number of threads. */
+
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+enum { BLOCK = 512 };      /* classes that are summed in REAL before the sum goes on in double */
+enum { PAD = 16 };         /* classes of a row are padded to a multiple of this */
+enum { MOST_PARTS = 8, MOST_TERMS = 32 };
+enum { SPLIT = 1 << 15 };  /* numbers from which on a second thread pays */
+
+/* what `rows` returns; native.py has the same numbers */
+enum { DONE, LABEL, LOGITS, MEMORY };
+
+enum role { TARGET, OTHERS, PAIRS, SHARE, REMAINDER };
+enum kind { POLYNOMIAL, LOG, FOCAL, POWER, SHIFTED_POWER, MIRRORED_POWER };
+
+typedef struct {
+    enum role role;
+    enum kind kind;
+    double factor;        /* of the part in the sum, times the larger of */
+    double shared, least; /* the first over the number of rivals, and the second */
+    double relaxation;    /* m of an eps-softmax in front of it, or 0 */
+    double a, b;          /* parameters of the base function */
+    double floor, top;    /* logarithm below which it is constant, and its value there */
+    int terms;            /* of the three polynomials in `table` */
+    const double *table;  /* density of p, mean of the density over [0, p], and over [p, 1] of 1 - p */
+} Part;
+
+typedef struct {
+    int count;
+    double constant;  /* added to every value */
+    int smooth;       /* whether all parts are polynomials: then any row can be evaluated */
+    Part parts[MOST_PARTS];
+} Plan;
+
+/* numbers as `plan.py` writes them */
+static void read_plan(const double *numbers, Plan *plan)
+{
+    plan->count = (int)*numbers++;
+    plan->constant = *numbers++;
+    plan->smooth = 1;
+    for (Part *part = plan->parts; part < plan->parts + plan->count; part++) {
+        part->role = (enum role)(int)*numbers++;
+        part->kind = (enum kind)(int)*numbers++;
+        part->factor = *numbers++;
+        part->shared = *numbers++;
+        part->least = *numbers++;
+        part->relaxation = *numbers++;
+        part->a = *numbers++;
+        part->b = *numbers++;
+        part->floor = *numbers++;
+        part->top = *numbers++;
+        part->terms = (int)*numbers++;
+        part->table = numbers;
+        numbers += 3 * part->terms;
+        plan->smooth &= part->kind == POLYNOMIAL;
+    }
+}
+
+/* A base function at the label's probability p = 1 - q, in double: h and p times the density. */
+typedef struct {
+    double value, slope;
+} Own;
+
+static double horner(const double *powers, int terms, double x)
+{
+    double s = 2 * x - 1, sum = 0;
+    for (int k = terms; k-- > 0;) sum = sum * s + powers[k];
+    return sum;
+}
+
+/* ((origin + step)^q - origin^q) / q without cancellation for small steps */
+static double power_change(double origin, double step, double q)
+{
+    return pow(origin, q) / q * expm1(q * log1p(step / origin));
+}
+
+static Own own_of(const Part *part, double log_p, double p, double q)
+{
+    double a = part->a, b = part->b;
+    switch (part->kind) {
+    case POLYNOMIAL: {
+        const double *density = part->table, *down = density + 2 * part->terms;
+        return (Own){q * horner(down, part->terms, q), p * horner(density, part->terms, p)};
+    }
+    case LOG:
+        return (Own){-log_p, 1};
+    case FOCAL: {
+        double factor = pow(q, a), ratio = q == 0 ? -1 : log_p / q;
+        return (Own){-factor * log_p, b ? factor : factor * (1 - a * (p == 0 ? 0 : p * ratio))};
+    }
+    case POWER:
+        return (Own){-expm1(a * log_p) / a, exp(a * log_p)};
+    case SHIFTED_POWER:
+        return (Own){-power_change(a + 1, -q, b), p * pow(a + p, b - 1)};
+    default: /* MIRRORED_POWER */
+        return (Own){power_change(a - 1, q, b), p * pow(a - p, b - 1)};
+    }
+}
+
+typedef struct {
+    const Plan *plan;
+    const void *logits;
+    const int64_t *target;
+    long start, end, classes;
+    void *value, *gradient;
+    int status;
+} Job;
+
+/* exp for x <= 0; below the smallest denormal, and for -inf, 0. The power of two is multiplied in two
+   halves, so that results underflow gradually. A sum with 1.5 times 2 to the number of mantissa bits
+   rounds to an integer and leaves it in the low bits. */
+INLINE float exponential_f32(float x)
+{
+    x = x < -104.0f ? -104.0f : x;
+    float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+    float r = (x - n * 0.693145751953125f) - n * 1.428606820309417e-6f;
+    float sum = 1.0f / 5040;
+    sum = sum * r + 1.0f / 720;
+    sum = sum * r + 1.0f / 120;
+    sum = sum * r + 1.0f / 24;
+    sum = sum * r + 1.0f / 6;
+    sum = sum * r + 0.5f;
+    sum = (sum * r) * r + r + 1.0f;
+    int32_t whole = (int32_t)n, half = whole >> 1;
+    int32_t low = (half + 127) << 23, high = (whole - half + 127) << 23;
+    float a, b;
+    memcpy(&a, &low, 4);
+    memcpy(&b, &high, 4);
+    return sum * a * b;
+}
+
+INLINE double power_of_two(double n)
+{
+    const double shift = 6755399441055744.0;
+    double shifted = n + shift, result;
+    uint64_t word;
+    memcpy(&word, &shifted, 8);
+    word = (word + 1023) << 52;
+    memcpy(&result, &word, 8);
+    return result;
+}
+
+INLINE double exponential_f64(double x)
+{
+    const double shift = 6755399441055744.0;
+    x = x < -746.0 ? -746.0 : x;
+    double n = (x * 1.4426950408889634 + shift) - shift;
+    double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double sum = 1.0 / 6227020800;
+    sum = sum * r + 1.0 / 479001600;
+    sum = sum * r + 1.0 / 39916800;
+    sum = sum * r + 1.0 / 3628800;
+    sum = sum * r + 1.0 / 362880;
+    sum = sum * r + 1.0 / 40320;
+    sum = sum * r + 1.0 / 5040;
+    sum = sum * r + 1.0 / 720;
+    sum = sum * r + 1.0 / 120;
+    sum = sum * r + 1.0 / 24;
+    sum = sum * r + 1.0 / 6;
+    sum = sum * r + 0.5;
+    sum = (sum * r) * r + r + 1.0;
+    double half = (n * 0.5 + shift) - shift;
+    return sum * power_of_two(half) * power_of_two(n - half);
+}
+
+/* log for normal x in (0, 1]: x = 2^n m with m near 1, log m = 2 artanh((m - 1) / (m + 1)) */
+INLINE float logarithm_f32(float x)
+{
+    int32_t word, n;
+    float m;
+    memcpy(&word, &x, 4);
+    n = (word - 0x3f3504f3) >> 23; /* the word of the root of one half */
+    word -= n << 23;
+    memcpy(&m, &word, 4);
+    float f = (m - 1.0f) / (m + 1.0f), g = f * f;
+    float sum = 1.0f / 11;
+    sum = sum * g + 1.0f / 9;
+    sum = sum * g + 1.0f / 7;
+    sum = sum * g + 1.0f / 5;
+    sum = sum * g + 1.0f / 3;
+    return (float)n * 0.693147180559945f + 2 * (f + f * g * sum);
+}
+
+INLINE double logarithm_f64(double x)
+{
+    const double shift = 6755399441055744.0;
+    uint64_t word, shifted;
+    int64_t n;
+    double m, whole;
+    memcpy(&word, &x, 8);
+    /* arithmetic shifts of 64 bits are slow before AVX-512: n + 1024 is not negative */
+    n = (int64_t)((word - 0x3fe6a09e667f3bcdULL + (1024ULL << 52)) >> 52) - 1024;
+    word -= (uint64_t)n << 52;
+    memcpy(&m, &word, 8);
+    memcpy(&shifted, &shift, 8);
+    shifted += (uint64_t)n;
+    memcpy(&whole, &shifted, 8);
+    double f = (m - 1) / (m + 1), g = f * f;
+    double sum = 1.0 / 25;
+    sum = sum * g + 1.0 / 23;
+    sum = sum * g + 1.0 / 21;
+    sum = sum * g + 1.0 / 19;
+    sum = sum * g + 1.0 / 17;
+    sum = sum * g + 1.0 / 15;
+    sum = sum * g + 1.0 / 13;
+    sum = sum * g + 1.0 / 11;
+    sum = sum * g + 1.0 / 9;
+    sum = sum * g + 1.0 / 7;
+    sum = sum * g + 1.0 / 5;
+    sum = sum * g + 1.0 / 3;
+    return (whole - shift) * 0.693147180559945309417 + 2 * (f + f * g * sum);
+}
+
+#define REAL float
+#define NAME(name) name##_f32
+#define ABSOLUTE fabsf
+#define SQUARE_ROOT sqrtf
+#include "rows.h"
+#undef REAL
+#undef NAME
+#undef ABSOLUTE
+#undef SQUARE_ROOT
+#define REAL double
+#define NAME(name) name##_f64
+#define ABSOLUTE fabs
+#define SQUARE_ROOT sqrt
+#include "rows.h"
+
+const char *lossforge_compiler(void)
+{
+    return __VERSION__;
+}
+
+/* The set of instructions that the loader has chosen. */
+const char *lossforge_instructions(void)
+{
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("x86-64-v4")) return "x86-64-v4";
+    if (__builtin_cpu_supports("x86-64-v3")) return "x86-64-v3";
+    return "x86-64";
+#else
+    return "baseline";
+#endif
+}
+
+/* Whether all labels are in [0, classes). */
+int lossforge_labels(const int64_t *target, long rows, long classes)
+{
+    int wrong = 0;
+    for (long n = 0; n < rows; n++) wrong |= target[n] < 0 || target[n] >= classes;
+    return !wrong;
+}
+
+static int run(void *(*work)(void *), Job whole, long rows, long threads)
+{
+    if (rows * whole.classes < SPLIT) threads = 1;
+    if (threads > rows) threads = rows;
+    if (threads > 64) threads = 64;
+    Job jobs[64];
+    pthread_t started[64];
+    int alive[64];
+    long last = threads > 0 ? threads - 1 : 0;
+    for (long i = 0; i <= last; i++) {
+        jobs[i] = whole;
+        jobs[i].start = rows * i / (last + 1);
+        jobs[i].end = rows * (i + 1) / (last + 1);
+        alive[i] = i < last && pthread_create(&started[i], NULL, work, &jobs[i]) == 0;
+        if (!alive[i]) work(&jobs[i]);
+    }
+    int status = DONE;
+    for (long i = 0; i <= last; i++) {
+        if (alive[i]) pthread_join(started[i], NULL);
+        if (jobs[i].status > status) status = jobs[i].status;
+    }
+    return status;
+}
+
+/* Write the values and, unless `gradient` is null, the derivatives by the logits of all rows.
+
+   Returns DONE, or LABEL if a label is out of range, or LOGITS if one is not finite and the plan has
+   parts that are not polynomials. */
+#define ENTRY(suffix, type)                                                                          \
+    int lossforge_rows_##suffix(const double *numbers, const type *logits, const int64_t *target,     \
+                                long rows, long classes, type *value, type *gradient, long threads)   \
+    {                                                                                                 \
+        Plan plan;                                                                                    \
+        read_plan(numbers, &plan);                                                                    \
+        Job whole = {&plan, logits, target, 0, rows, classes, value, gradient, DONE};                 \
+        return run(work_##suffix, whole, rows, threads);                                              \
+    }
+ENTRY(f32, float)
+ENTRY(f64, double)

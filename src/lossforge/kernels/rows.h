@@ -1,0 +1,401 @@
+/* One row of logits; included by rows.c for REAL float and double.
+
+   With u = softmax(z), v = 1 - u_t as a sum and s_k = dL / d log u_k, the derivative by logit k is
+   s_k - u_k sum_j s_j, and by the label's s_t v - u_t sum_{j != t} s_j. What a part adds:
+
+     target      h(u_t)                        s_t = -slope(u_t)
+     others      sum_{i != t} H(u_i)           s_i = slope(u_i)
+     share       h(u_t) / S, S = sum_k h(u_k)  s_k = h(u_t) slope(u_k) / S^2 - [k = t] slope(u_t) / S
+     remainder   -H(u_t) / S, S = sum_k H(u_k) s_k as of the share, with -H for h
+     pairs       the mean over i != t of h(p), p = u_t / (u_t + u_i): derivative slope(p) (1 - p) by
+                 logit i, and minus their sum by the label's
+
+   where slope(p) = p density(p). A part's factor may depend on the number of rivals, masked classes
+   left out. In the arrays of a row the label's own place counts as a class of
+   probability 0, which adds nothing, and so does the padding. */
+
+#define FAR 40 /* a label's logit that lies so far below the largest needs its own exponentials */
+
+typedef struct {
+    REAL density[MOST_TERMS], up[MOST_TERMS], down[MOST_TERMS];
+} NAME(Table); /* the polynomials of a part, in the precision of the row */
+
+typedef struct {
+    const REAL *z;
+    long classes, padded, label;
+    REAL *weight;      /* exp(z - top); u without its factor */
+    REAL *sum;         /* of the parts' derivatives by the logits, but for -u_k sum_j s_j */
+    REAL *other;       /* for one part's own use */
+    double top, scale; /* largest logit, and what makes probabilities of weights */
+    double excess;     /* log-softmax is z - top - excess */
+    double log_p, p, q, own_weight; /* of the label */
+    double value;
+    double rivals;            /* their number, at least 1 */
+    double own, rest, paired; /* s_t, the sum of the other s_j, and that of the pairs' derivatives */
+} NAME(Row);
+
+INLINE double NAME(factor_of)(const NAME(Row) * row, const Part *part)
+{
+    double shared = part->shared / row->rivals;
+    return part->factor * (shared > part->least ? shared : part->least);
+}
+
+INLINE REAL NAME(polynomial)(const REAL *powers, int terms, REAL x)
+{
+    REAL s = 2 * x - 1, sum = powers[terms - 1];
+#pragma GCC unroll 32
+    for (int k = terms - 1; k-- > 0;) sum = sum * s + powers[k];
+    return sum;
+}
+
+INLINE void NAME(others_of_terms)(NAME(Row) * row, const Part *part, const NAME(Table) * table,
+                                  const int terms)
+{
+    const REAL *density = table->density, *up = table->up;
+    const REAL *restrict weight = row->weight;
+    REAL *restrict sum = row->sum;
+    double each = NAME(factor_of)(row, part);
+    REAL scale = (REAL)row->scale, factor = (REAL)each;
+    double value = 0, slopes = 0;
+    for (long start = 0; start < row->padded; start += BLOCK) {
+        long end = row->padded - start < BLOCK ? row->padded : start + BLOCK;
+        REAL v = 0, s = 0;
+#pragma omp simd reduction(+ : v, s)
+        for (long k = start; k < end; k++) {
+            REAL u = weight[k] * scale;
+            REAL slope = u * NAME(polynomial)(density, terms, u);
+            v += u * NAME(polynomial)(up, terms, u);
+            s += slope;
+            sum[k] += factor * slope;
+        }
+        value += v;
+        slopes += s;
+    }
+    row->value += each * value;
+    row->rest += each * slopes;
+}
+
+INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(Table) * table,
+                                 const int terms)
+{
+    const REAL *density = table->density, *down = table->down;
+    REAL *restrict sum = row->sum;
+    double each = NAME(factor_of)(row, part), value = 0, slopes = 0;
+    REAL factor = (REAL)each;
+    const int far = row->top - (double)row->z[row->label] > FAR;
+    REAL own = far ? 1 : (REAL)row->own_weight;
+    const REAL *restrict weight = row->weight;
+    if (far) { /* odds exp(-|z_i - z_t|), with the sign of the difference in `other` */
+        REAL *restrict gap = row->other;
+        for (long k = 0; k < row->classes; k++) gap[k] = row->z[k] - row->z[row->label];
+        for (long k = row->classes; k < row->padded; k++) gap[k] = -INFINITY;
+        gap[row->label] = -INFINITY;
+    }
+    const REAL *restrict gap = row->other;
+    for (long start = 0; start < row->padded; start += BLOCK) {
+        long end = row->padded - start < BLOCK ? row->padded : start + BLOCK;
+        REAL v = 0, s = 0;
+        if (far) {
+#pragma omp simd reduction(+ : v, s)
+            for (long k = start; k < end; k++) {
+                REAL odds = NAME(exponential)(gap[k] > 0 ? -gap[k] : gap[k]);
+                REAL large = 1 / (1 + odds), small = odds * large;
+                REAL q = gap[k] > 0 ? large : small, p = gap[k] > 0 ? small : large;
+                REAL slope = p * q * NAME(polynomial)(density, terms, p);
+                v += q * NAME(polynomial)(down, terms, q);
+                s += slope;
+                sum[k] += factor * slope;
+            }
+        } else {
+#pragma omp simd reduction(+ : v, s)
+            for (long k = start; k < end; k++) {
+                REAL both = 1 / (own + weight[k]), p = own * both, q = weight[k] * both;
+                REAL slope = p * q * NAME(polynomial)(density, terms, p);
+                v += q * NAME(polynomial)(down, terms, q);
+                s += slope;
+                sum[k] += factor * slope;
+            }
+        }
+        value += v;
+        slopes += s;
+    }
+    row->value += each * value;
+    row->paired += each * slopes;
+}
+
+/* Loops over a polynomial of known length are unrolled; shorter ones are filled up with zeros. The
+   lengths are those that published parameters need in single and in double precision. */
+#define FOR_TERMS(function, row, part, table)                                                       \
+    do {                                                                                            \
+        const int single = sizeof(REAL) == 4;                                                       \
+        if (part->terms <= 1) function(row, part, table, 1);                                        \
+        else if (part->terms <= 3) function(row, part, table, 3);                                   \
+        else if (single && part->terms <= 6) function(row, part, table, 6);                         \
+        else if (single && part->terms <= 9) function(row, part, table, 9);                         \
+        else if (part->terms <= 12) function(row, part, table, 12);                                 \
+        else if (!single && part->terms <= 18) function(row, part, table, 18);                      \
+        else function(row, part, table, MOST_TERMS);                                                \
+    } while (0)
+
+/* Powers of probabilities of the other classes: H(u) = u^a / a. */
+INLINE void NAME(others_power)(NAME(Row) * row, const Part *part)
+{
+    const REAL *restrict weight = row->weight, *restrict z = row->z;
+    REAL *restrict sum = row->sum;
+    double each = NAME(factor_of)(row, part), slopes = 0;
+    REAL scale = (REAL)row->scale, factor = (REAL)each, a = (REAL)part->a;
+    REAL top = (REAL)row->top, excess = (REAL)row->excess;
+    for (long start = 0; start < row->classes; start += BLOCK) {
+        long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
+        REAL s = 0;
+        if (part->a == 2) {
+#pragma omp simd reduction(+ : s)
+            for (long k = start; k < end; k++) {
+                REAL u = weight[k] * scale;
+                s += u * u;
+                sum[k] += factor * (u * u);
+            }
+        } else {
+#pragma omp simd reduction(+ : s)
+            for (long k = start; k < end; k++) {
+                REAL slope = NAME(exponential)(a * (z[k] - top - excess));
+                slope = k == row->label ? 0 : slope;
+                s += slope;
+                sum[k] += factor * slope;
+            }
+        }
+        slopes += s;
+    }
+    row->value += each * slopes / part->a;
+    row->rest += each * slopes;
+}
+
+INLINE REAL NAME(focal_factor)(REAL q, REAL gamma)
+{
+    if (gamma == (REAL)0.5) return SQUARE_ROOT(q);
+    if (gamma == 1) return q;
+    if (gamma == 2) return q * q;
+    return q > 0 ? NAME(exponential)(gamma * NAME(logarithm)(q > 0 ? q : 1)) : 0;
+}
+
+/* A share of the total over all classes, of h or of H = top - h where h is constant below `floor`. */
+INLINE int NAME(normalised)(NAME(Row) * row, const Part *part, const int focal, const int plain)
+{
+    const REAL *restrict z = row->z;
+    REAL *restrict slope = row->other;
+    const int remainder = part->role == REMAINDER;
+    REAL top = (REAL)row->top, excess = (REAL)row->excess;
+    REAL floor = (REAL)part->floor, height = (REAL)part->top, gamma = (REAL)part->a;
+    REAL sign = remainder ? -1 : 1, shift = remainder ? height : 0;
+    const int detached = part->b != 0;
+    double total = 0;
+    for (long start = 0; start < row->classes; start += BLOCK) {
+        long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
+        REAL s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long k = start; k < end; k++) {
+            REAL log_p = z[k] - top - excess, h, d;
+            if (focal) {
+                REAL p = NAME(exponential)(log_p), q = 1 - p;
+                q = q > 0 ? q : 0;
+                REAL factor = plain ? SQUARE_ROOT(q) : NAME(focal_factor)(q, gamma);
+                REAL ratio = q > 0 ? log_p / (q > 0 ? q : 1) : -1;
+                h = -factor * log_p;
+                d = detached ? factor : factor * (1 - gamma * p * ratio);
+            } else {
+                h = -log_p;
+                d = 1;
+            }
+            if (remainder) {
+                h = log_p <= floor ? height : h;
+                d = log_p <= floor ? 0 : d;
+            }
+            s += k == row->label ? 0 : shift + sign * h;
+            slope[k] = k == row->label ? 0 : d;
+        }
+        total += s;
+    }
+    Own own = own_of(part, row->log_p, row->p, row->q);
+    if (remainder && row->log_p <= part->floor) own = (Own){part->top, 0};
+    double mine = remainder ? part->top - own.value : own.value, others = total;
+    total += mine;
+    if (!(total > 0)) return LOGITS;
+    double share = mine / total, each = part->factor * share / total;
+    row->value += (remainder ? -part->factor : part->factor) * share;
+    row->own -= part->factor * own.slope * (others / total) / total;
+    REAL factor = (REAL)each;
+    REAL *restrict sum = row->sum;
+    double slopes = 0;
+    for (long start = 0; start < row->classes; start += BLOCK) {
+        long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
+        REAL s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long k = start; k < end; k++) {
+            s += slope[k];
+            sum[k] += factor * slope[k];
+        }
+        slopes += s;
+    }
+    row->rest += each * slopes;
+    return DONE;
+}
+
+INLINE void NAME(target)(NAME(Row) * row, const Part *part)
+{
+    double log_p = row->log_p, p = row->p, q = row->q, passed = 1, m = part->relaxation;
+    if (m > 0) { /* (u + m [k = arg max]) / (1 + m) */
+        double both = 1 + m;
+        if (row->z[row->label] == (REAL)row->top) {
+            for (long k = 0; k < row->label; k++)
+                if (row->z[k] == (REAL)row->top) goto second; /* of equal classes the first counts */
+            passed = p / (m + p);
+            log_p = log1p(-q / both), p = (m + p) / both, q = q / both;
+        } else {
+        second:
+            log_p -= log1p(m), q = (m + q) / both, p = p / both;
+        }
+    }
+    Own own = own_of(part, log_p, p, q);
+    row->value += part->factor * own.value;
+    row->own -= part->factor * own.slope * passed;
+}
+
+INLINE int NAME(part)(NAME(Row) * row, const Part *part, const NAME(Table) * table)
+{
+    switch (part->role) {
+    case TARGET:
+        NAME(target)(row, part);
+        return DONE;
+    case OTHERS:
+        if (part->kind == POWER) NAME(others_power)(row, part);
+        else FOR_TERMS(NAME(others_of_terms), row, part, table);
+        return DONE;
+    case PAIRS:
+        FOR_TERMS(NAME(pairs_of_terms), row, part, table);
+        return DONE;
+    default:
+        if (part->kind == LOG) return NAME(normalised)(row, part, 0, 0);
+        if (part->a == 0.5) return NAME(normalised)(row, part, 1, 1);
+        return NAME(normalised)(row, part, 1, 0);
+    }
+}
+
+INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, REAL *value,
+                     REAL *gradient)
+{
+    const REAL *restrict z = row->z;
+    REAL *restrict weight = row->weight, *restrict sum = row->sum;
+    REAL top = -INFINITY;
+    long finite = 0;
+    for (long start = 0; start < row->classes; start += BLOCK) {
+        long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
+        REAL most = -INFINITY, count = 0;
+#pragma omp simd reduction(max : most) reduction(+ : count)
+        for (long k = start; k < end; k++) {
+            most = z[k] > most ? z[k] : most;
+            count += ABSOLUTE(z[k]) < INFINITY ? 1 : 0;
+        }
+        top = most > top ? most : top;
+        finite += (long)count;
+    }
+    REAL mine = z[row->label];
+    if (finite < row->classes) {
+        if (!plan->smooth) return LOGITS;
+        long masked = 0;
+        for (long k = 0; k < row->classes; k++) masked += z[k] == -INFINITY;
+        int known = finite + masked == row->classes; /* no NaN, no +inf */
+        if (!known || mine == -INFINITY) {
+            /* a masked class cannot be the right one: infinite, with nothing to learn from it */
+            *value = known ? INFINITY : NAN;
+            for (long k = 0; gradient && k < row->classes; k++) gradient[k] = known ? 0 : NAN;
+            return DONE;
+        }
+    }
+    row->rivals = finite > 1 ? (double)(finite - 1) : 1;
+    double total = 0;
+    for (long start = 0; start < row->classes; start += BLOCK) {
+        long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
+        REAL s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long k = start; k < end; k++) {
+            REAL e = NAME(exponential)(z[k] - top);
+            weight[k] = e;
+            s += k == row->label ? 0 : e;
+        }
+        total += s;
+    }
+    memset(sum, 0, (size_t)row->padded * sizeof(REAL));
+    double own = weight[row->label], rest = total;
+    weight[row->label] = 0;
+    total += own;
+    row->top = top;
+    row->scale = 1 / total;
+    row->own_weight = own;
+    row->p = own * row->scale;
+    row->q = rest * row->scale;
+    if (!plan->smooth) {
+        row->excess = mine == top ? log1p(rest) : log(total);
+        row->log_p = (double)mine - (double)top - row->excess;
+    }
+    row->value = plan->constant;
+    row->own = row->rest = row->paired = 0;
+    for (int i = 0; i < plan->count; i++) {
+        int status = NAME(part)(row, &plan->parts[i], &tables[i]);
+        if (status != DONE) return status;
+    }
+    *value = (REAL)row->value;
+    if (gradient == NULL) return DONE;
+    REAL pull = (REAL)((row->own + row->rest) * row->scale);
+#pragma omp simd
+    for (long k = 0; k < row->classes; k++) gradient[k] = sum[k] - pull * weight[k];
+    gradient[row->label] = (REAL)(row->own * row->q - row->rest * row->p - row->paired);
+    return DONE;
+}
+
+CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
+{
+    NAME(Row) row = {.classes = job->classes, .padded = padded, .weight = scratch,
+                     .sum = scratch + padded, .other = scratch + 2 * padded};
+    memset(scratch, 0, (size_t)(3 * padded) * sizeof(REAL));
+    NAME(Table) tables[MOST_PARTS];
+    memset(tables, 0, (size_t)job->plan->count * sizeof(*tables));
+    for (int i = 0; i < job->plan->count; i++) {
+        const Part *part = &job->plan->parts[i];
+        for (int k = 0; k < part->terms; k++) {
+            tables[i].density[k] = (REAL)part->table[k];
+            tables[i].up[k] = (REAL)part->table[part->terms + k];
+            tables[i].down[k] = (REAL)part->table[2 * part->terms + k];
+        }
+    }
+    for (long n = job->start; n < job->end; n++) {
+        REAL *value = (REAL *)job->value + n;
+        REAL *gradient = job->gradient ? (REAL *)job->gradient + n * job->classes : NULL;
+        row.label = (long)job->target[n];
+        row.z = (const REAL *)job->logits + n * job->classes;
+        if (row.label < 0 || row.label >= job->classes) {
+            job->status = LABEL;
+            return;
+        }
+        int status = NAME(one)(&row, job->plan, tables, value, gradient);
+        if (status != DONE) {
+            job->status = status;
+            return;
+        }
+    }
+}
+
+static void *NAME(work)(void *argument)
+{
+    Job *job = argument;
+    long padded = (job->classes + PAD - 1) / PAD * PAD;
+    REAL few[3 * BLOCK];
+    REAL *scratch = padded <= BLOCK ? few : malloc((size_t)(3 * padded) * sizeof(REAL));
+    if (scratch == NULL) {
+        job->status = MEMORY;
+        return NULL;
+    }
+    NAME(rows)(job, scratch, padded);
+    if (scratch != few) free(scratch);
+    return NULL;
+}
+#undef FAR

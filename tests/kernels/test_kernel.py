@@ -1,0 +1,246 @@
+"""The compiled kernel: when it is chosen, what it leaves alone, and that it computes the same.
+
+Its numbers are compared with torch operations by the attack `soak/kernel.py`, and with the naive
+formulas by all tests of losses, which take it where it is built.
+"""
+
+import copy
+import math
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from soak.kernel import ERROR, largest_error
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import lossforge
+from lossforge import kernels
+from lossforge.catalog.entry import TABLES
+from lossforge.loss import shortcut
+
+built = pytest.mark.skipif(not kernels.is_built(), reason="the kernel was not built: no C compiler")
+ROOT = Path(lossforge.__file__).parents[2]
+
+
+def batch(rows: int = 6, classes: int = 5, dtype: torch.dtype = torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(rows, classes, generator=generator, dtype=dtype)
+    return logits.requires_grad_(), torch.randint(classes, (rows,), generator=generator)
+
+
+def chosen(loss, classes: int = 5, dtype: torch.dtype = torch.float64) -> bool:
+    return shortcut._kernel_of(loss, classes, dtype) is not None
+
+
+@built
+@pytest.mark.parametrize("name", TABLES)
+def test_the_losses_of_the_tables_have_a_kernel(name):
+    assert chosen(lossforge.make(name)) == (name != "CE+LC")
+
+
+@built
+@pytest.mark.parametrize("start", range(0, 200, 20))
+def test_kernel_and_torch_operations_agree(start):
+    assert max(largest_error(seed) for seed in range(start, start + 20)) <= ERROR
+
+
+@built
+def test_a_series_has_a_kernel_and_a_steep_one_has_none():
+    gentle = lossforge.base.from_derivative(lambda x: -torch.exp(-4 * (x - 0.5) ** 2))
+    steep = lossforge.base.Exponential(-8, -60)
+    assert chosen(lossforge.TargetSeparation(gentle, tau=1) + lossforge.BinaryReduction(gentle))
+    assert not chosen(lossforge.BinaryReduction(steep))
+
+
+@built
+def test_the_switch_forces_torch_operations():
+    logits, target = batch()
+    loss = lossforge.BEF()
+    with_kernel = loss(logits, target).grad_fn
+    with kernels.composed():
+        assert "Reduced" not in type(loss(logits, target).grad_fn).__name__
+        assert kernels.describe() == "composed (LOSSFORGE_KERNEL=off)"
+    assert "Reduced" in type(with_kernel).__name__
+
+
+def test_the_environment_forces_torch_operations():
+    script = "import lossforge; print(lossforge.kernels.describe(), lossforge.kernels.is_on())"
+    env = {**os.environ, "LOSSFORGE_KERNEL": "off"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert done.stdout.startswith("composed")
+    assert done.stdout.endswith("False\n")
+
+
+@built
+@pytest.mark.parametrize("name", ["BEF", "JAL-CE"])
+def test_the_gradient_can_be_differentiated(name):
+    loss = lossforge.make(name)
+    logits, target = batch()
+    assert torch.autograd.gradcheck(lambda z: loss(z, target), logits)
+    assert torch.autograd.gradgradcheck(lambda z: loss(z, target), logits)
+
+
+@built
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_a_second_backward_pass_gives_the_same(reduction):
+    loss = lossforge.BEF(reduction=reduction)
+    logits, target = batch()
+    value = loss(logits, target).sum()
+    first, second = (torch.autograd.grad(value, logits, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+@built
+@pytest.mark.parametrize("classes", [10, 100_000])
+def test_the_bits_do_not_depend_on_the_number_of_threads(classes):
+    logits, target = batch(64, classes, torch.float32)
+    loss = lossforge.BEF(reduction="none")
+    threads, found = torch.get_num_threads(), []
+    for number in (1, 2, 3):
+        torch.set_num_threads(number)
+        values = loss(logits, target)
+        found.append((values, torch.autograd.grad(values.sum(), logits)[0]))
+    torch.set_num_threads(threads)
+    for one in found[1:]:
+        assert torch.equal(one[0], found[0][0])
+        assert torch.equal(one[1], found[0][1])
+
+
+@built
+def test_denormals_and_infinities_survive():
+    script = """
+import torch, lossforge
+z = torch.randn(4, 3, requires_grad=True)
+lossforge.BEF()(z, torch.tensor([0, 1, 2, 0])).backward()
+assert lossforge.kernels.is_on()
+tiny = torch.tensor([1e-40, 3e-42])
+assert (tiny / 2 > 0).all() and float(tiny[0]) * 0.5 > 0
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@built
+@pytest.mark.parametrize("name", ["BEF", "MAE", "NCE", "ANL-FL", "CEeps+MAE"])
+@pytest.mark.parametrize("logit", [math.inf, -math.inf, math.nan])
+@pytest.mark.parametrize("place", [0, 1], ids=["label", "rival"])
+def test_logits_that_are_not_finite_give_what_torch_operations_give(name, logit, place):
+    loss = lossforge.make(name, reduction="none")
+    logits, target = torch.zeros(3, 4), torch.tensor([0, 0, 2])
+    logits[0, place] = logit
+    found, expected = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+    values = loss(found, target)
+    values.sum().backward()
+    with kernels.composed():
+        composed = loss(expected, target)
+        composed.sum().backward()
+    assert_close(values, composed, equal_nan=True)
+    assert_close(found.grad, expected.grad, equal_nan=True)
+
+
+@built
+@pytest.mark.parametrize("label", [-1, 5, -101, 1 << 40])
+@pytest.mark.parametrize("name", ["CE", "BEF"])
+def test_a_label_out_of_range_is_refused(name, label):
+    logits, target = batch()
+    target[2] = label
+    with pytest.raises(IndexError, match=rf"in \[0, 5\).*got {label}"):
+        lossforge.make(name)(logits, target)
+
+
+@built
+def test_ignored_labels_count_for_nothing():
+    logits, target = batch()
+    kept = lossforge.BEF()(logits[:4], target[:4])
+    target[4:] = -100
+    broken = logits.detach().clone()
+    broken[4:] = math.nan
+    broken.requires_grad_()
+    value = lossforge.BEF()(broken, target)
+    value.backward()
+    assert_close(value, kept)
+    assert (broken.grad[4:] == 0).all()
+
+
+@built
+def test_a_class_of_a_user_is_not_passed_over():
+    class Doubled(lossforge.BEF):
+        def from_scores(self, scores, target):
+            return 2 * super().from_scores(scores, target)
+
+    logits, target = batch()
+    assert_close(Doubled()(logits, target), 2 * lossforge.BEF()(logits, target))
+    loss = lossforge.BEF()
+    loss(logits, target)  # a kernel is chosen
+    loss.from_scores = lambda scores, target: scores.values[:, 0]
+    assert_close(loss(logits, target), logits[:, 0].mean())
+
+
+@built
+def test_a_base_function_of_a_user_is_not_passed_over():
+    class Other(lossforge.base.Log):
+        def value(self, at):
+            return 2 * super().value(at)
+
+    logits, target = batch()
+    loss = lossforge.constructions.TargetLoss(Other())
+    assert not chosen(loss)
+    assert_close(loss(logits, target), 2 * F.cross_entropy(logits, target))
+
+
+@built
+def test_a_loss_that_was_called_can_be_copied_and_pickled():
+    logits, target = batch()
+    loss = lossforge.BEF()
+    value = loss(logits, target)
+    for again in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), loss.with_policy()):
+        assert torch.equal(again(logits, target), value)
+
+
+@built
+def test_modes_see_torch_operations():
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.add(func.overloadpacket.__name__)
+            return func(*args, **(kwargs or {}))
+
+    seen: set[str] = set()
+    logits, target = batch()
+    with Names():
+        lossforge.BEF()(logits, target)
+    assert "exp" in seen
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (3, 1), (1, 2)])
+def test_small_batches(shape):
+    logits = torch.randn(shape, requires_grad=True)
+    target = torch.zeros(shape[0], dtype=torch.int64)
+    value = lossforge.BEF()(logits, target)
+    value.backward()
+    assert value.isnan() == (shape[0] == 0)
+    assert logits.grad.shape == shape
+
+
+@pytest.mark.slow
+def test_without_a_compiler_the_package_is_built_without_the_kernel(tmp_path):
+    if not (ROOT / "setup.py").exists():
+        pytest.skip("no checkout")
+    shutil.copytree(
+        ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("_rows*", "*.egg*")
+    )
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(ROOT / name, tmp_path)
+    env = {**os.environ, "CC": "/nowhere/cc"}
+    build = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    done = subprocess.run(build, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    script = "import lossforge; print(lossforge.kernels.describe())"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert done.stdout == "composed\n"
