@@ -85,6 +85,48 @@ def test_bounded_says_whether_the_value_at_zero_is_finite(case: BaseCase) -> Non
     assert bool(torch.isfinite(f.h(torch.tensor(0.0)))) is f.bounded
 
 
+@pytest.mark.parametrize(
+    ("f", "symmetric"),
+    [
+        (base.Exponential(-8, -8, 0.5), True),
+        (base.Exponential(-8, 3, 0.5), True),
+        (base.Exponential(-8, 0, 0.2), True),
+        (base.Exponential(-8, -8, 0.4), False),
+        (base.Quadratic(7, -8, 0.5), True),
+        (base.Quadratic(0, -8, 0.1), True),
+        (base.Quadratic(7, -8, 0.6), False),
+        (base.Linear(3.0), True),
+        (base.Log(), False),
+        (base.Series((2.0, 0.0, 0.5)), True),
+        (base.Series((2.0, 0.0, 0.5), logarithmic=True), True),
+        (base.Series((2.0, 1e-9, 0.5)), False),
+    ],
+    ids=str,
+)
+def test_symmetric_says_whether_the_formula_is(f: base.BaseFunction, symmetric: bool) -> None:
+    assert f.symmetric is symmetric
+
+
+@OVER_BASES
+def test_values_of_a_symmetric_density_mirror_each_other(case: BaseCase) -> None:
+    f, x = case.make(), torch.tensor(POINTS)
+    if f.symmetric:  # none may claim it by mistake; who is and does not claim it, loses time
+        torch.testing.assert_close(f.phi(x), f.phi(1 - x))
+        torch.testing.assert_close(f.h(x) + f.h(1 - x), (2 * f.h(0.5)).expand_as(x))
+
+
+def test_a_density_of_its_own_is_not_taken_for_symmetric() -> None:
+    class Tilted(base.Linear):
+        def density(self, p):
+            return 1 + p
+
+    class Renamed(base.Linear):
+        pass
+
+    assert not Tilted().symmetric
+    assert Renamed().symmetric
+
+
 @OVER_BASES
 def test_gradient_of_the_value_is_minus_the_density(case: BaseCase) -> None:
     f = case.make()

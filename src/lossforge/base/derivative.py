@@ -50,6 +50,11 @@ class Series(Smooth):
         series = evaluate(self.coefficients, p)
         return torch.exp(series) if self.logarithmic else series
 
+    @property
+    def symmetric(self) -> bool:
+        # T_k(-s) = (-1)^k T_k(s)
+        return not any(self.coefficients[1::2])
+
 
 def from_derivative(f: Function, *, probes: int = 2**20) -> Series:
     r"""The base function whose derivative is `f`.

@@ -58,6 +58,10 @@ class Linear(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         return torch.full_like(p, self.scale)
 
+    @property
+    def symmetric(self) -> bool:
+        return True
+
     def turning_points(self) -> tuple[float, ...]:
         return ()  # constant
 

@@ -44,6 +44,22 @@ class BaseFunction(ABC):
     A subclass may set it as a class attribute or a property; `lossforge.theory` takes it on trust.
     """
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "density" in vars(cls) and "symmetric" not in vars(cls):
+            # what the parent knows is about its own density
+            cls.symmetric = BaseFunction.symmetric  # type: ignore[method-assign]
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the density is known to be symmetric, phi(p) = phi(1 - p).
+
+        That is, whether h(p) + h(1 - p) is constant, and then 2 h(1/2). Override it where the
+        formula shows it, for `BinaryReduction` relies on it. A class that overrides ``density`` and
+        not this makes no such claim.
+        """
+        return False
+
     def try_out(self) -> None:
         """Raise unless all three are finite in single precision, with room to be added up."""
         at = Point(torch.tensor(_TRIAL, dtype=torch.float32, device="cpu"))

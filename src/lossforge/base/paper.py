@@ -41,6 +41,11 @@ class Exponential(Smooth):
         distance = p - self.gamma
         return -self.alpha * torch.exp(self.beta * (distance * distance))
 
+    @property
+    def symmetric(self) -> bool:
+        # a function of (x - gamma)^2, or constant
+        return self.gamma == 0.5 or self.beta == 0
+
     def turning_points(self) -> tuple[float, ...]:
         # a monotone function of (x - gamma)^2
         return (self.gamma,) if 0 < self.gamma < 1 else ()
@@ -75,6 +80,11 @@ class Quadratic(BaseFunction):
     def density(self, p: Tensor) -> Tensor:
         distance = p - self.gamma
         return -self.beta - self.alpha * (distance * distance)
+
+    @property
+    def symmetric(self) -> bool:
+        # a function of (x - gamma)^2, or constant
+        return self.gamma == 0.5 or self.alpha == 0
 
     def turning_points(self) -> tuple[float, ...]:
         # a monotone function of (x - gamma)^2
