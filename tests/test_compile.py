@@ -70,6 +70,13 @@ def test_dense_weighted_smoothed(case: Case) -> None:
     assert_compiled_equals_eager(loss, z, t, torch.float64)
 
 
+@pytest.mark.parametrize("case", named("BEF", "BR-f1-tilted"), ids=lambda case: case.id)
+def test_smoothed(case: Case) -> None:
+    z, t = torch.randn(16, 10), torch.randint(10, (16,))
+    loss = case.make().with_policy(label_smoothing=0.1)
+    assert_compiled_equals_eager(loss, z, t, torch.float64, backend="aot_eager")
+
+
 @pytest.mark.parametrize("case", named("BEF"), ids=lambda case: case.id)
 def test_half_precision(case: Case) -> None:
     z, t = torch.randn(16, 10, dtype=torch.bfloat16), torch.randint(10, (16,))

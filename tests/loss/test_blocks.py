@@ -37,7 +37,7 @@ def test_dense_targets_keep_no_pairs_for_the_backward_pass(monkeypatch) -> None:
     """What autograd saves for BR under probability targets grows like K, not like K squared."""
     from lossforge import BinaryReduction, base
 
-    loss = BinaryReduction(base.Linear())
+    loss = BinaryReduction(base.Power(0.7))
 
     def saved(classes: int) -> int:
         monkeypatch.setattr(loss_module, "_DENSE_BLOCK", 4 * classes)

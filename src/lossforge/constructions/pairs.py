@@ -47,7 +47,15 @@ class BinaryReduction(DeclaredLoss):
         \partial_{z_t} = -\sum_{i \ne t} \partial_{z_i}.
 
     With class probabilities as targets or label smoothing every pair of classes is evaluated:
-    O(K^2) instead of O(K) a sample, in blocks of bounded memory.
+    O(K^2) instead of O(K) a sample, in blocks of bounded memory. Not so where h is `symmetric`: the
+    mean over all labels, which smoothing mixes in, is then h(1/2) at every prediction,
+
+    .. math::
+        \frac1K \sum_c L(u, c)
+        = \frac1{K (K - 1)} \sum_{c < i} (h(p_{ci}) + h(1 - p_{ci})) = h(1/2).
+
+    Nor where the weights can be read and few differ from 0, or from a common value if h is
+    symmetric: the loss is then evaluated at these labels alone.
 
     Args:
         base: The base function h of the pair's probability.
@@ -85,7 +93,47 @@ class BinaryReduction(DeclaredLoss):
         total: Tensor = _PairSum.apply(torch.where(absent, 0.0, own), others, self.base)  # type: ignore[no-untyped-call]
         if scores.normalised:
             total = torch.where(absent, self._from_nothing(others), total)
-        return total * (share if self.rivals is None else share.clamp(min=1 / self.rivals))
+        return total * self._factor(share)
+
+    def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        if self._is_symmetric():
+            # sum_c w_c L(u, c) = sum_c (w_c - v) L(u, c) + v sum_c L(u, c)
+            common = weights.amin(-1, keepdim=True)
+            rest = weights - common
+            if scores.labelled(rest) is not None:
+                return super().expected(scores, rest) + common[:, 0] * self._over_labels(scores)
+        return super().expected(scores, weights)
+
+    def label_mean(self, scores: Scores) -> Tensor:
+        if not self._is_symmetric():
+            return super().label_mean(scores)
+        return self._over_labels(scores) / scores.values.shape[1]
+
+    def _is_symmetric(self) -> bool:
+        """Whether the sum over all labels is a constant; a subclass may have other values."""
+        return self.base.symmetric and type(self).from_scores is BinaryReduction.from_scores
+
+    def _over_labels(self, scores: Scores) -> Tensor:
+        """(N,) sums over all labels of a symmetric loss, which do not depend on the logits.
+
+        The two losses of a pair add up to 2 h(1/2). Classes given probability 0 lose h(0), twice
+        h(1/2), to all others; a tie of theirs costs xi.
+        """
+        values = scores.values
+        middle = self.base.value(Margin(values.new_zeros(())))
+        present = (values > -math.inf).sum(-1, dtype=values.dtype)
+        total = present * (present - 1) * middle
+        if scores.normalised:
+            absent = values.shape[1] - present
+            xi = middle if self.xi is None else self.xi
+            total = total + absent * (2 * present * middle + (absent - 1) * xi)
+        # a logit of NaN or +inf has no softmax
+        top = torch.where(values == -math.inf, 0.0, values).detach().amax(-1)
+        return torch.add(total, top, alpha=0) * self._factor(scores.rival_share())
+
+    def _factor(self, share: Tensor) -> Tensor:
+        """What the sum over the rivals is multiplied by."""
+        return share if self.rivals is None else share.clamp(min=1 / self.rivals)
 
     def parts(self, num_classes: int) -> tuple[Part, ...]:
         factor = 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals)

@@ -40,9 +40,15 @@ class Wrapper(ProbabilityLoss):
         return self.loss.from_scores(self.transform(scores), target)
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
+        return self.loss.expected(self._inner(scores), weights)
+
+    def label_mean(self, scores: Scores) -> Tensor:
+        return self.loss.label_mean(self._inner(scores))
+
+    def _inner(self, scores: Scores) -> Scores:
         inner = self.transform(scores)
         inner.partial = scores.partial
-        return self.loss.expected(inner, weights)
+        return inner
 
 
 class LogitClip(Wrapper):

@@ -10,8 +10,8 @@ class MixupLoss(nn.Module):
 
     Every loss takes class probabilities as targets, and what timm's `Mixup` returns needs no
     adapter. But the expected loss under probabilities costs a loss for every class where there is
-    no shorter way (`BinaryReduction`, so `BEF` and `BQF`): seconds a batch at 1,000 classes. A
-    mixed target has two labels, and the same value is the weighted sum of their two losses.
+    no shorter way (`BinaryReduction`, so `BEF` and `BQF`), except on the CPU, where values are read
+    anyway. A mixed target has two labels, and the same value is the weighted sum of their losses.
 
     ::
 

@@ -49,6 +49,8 @@ class Loss(nn.Module, ABC):
         if "__init__" in vars(cls) and cls.__module__.startswith(f"{_LIBRARY}."):
             taken = inspect.signature(cls.__init__).parameters
             cls._fixed |= taken.keys() - Policy.__annotations__.keys()
+        if "expected" in vars(cls) and "label_mean" not in vars(cls):
+            cls.label_mean = Loss.label_mean  # type: ignore[method-assign]  # by its own `expected`
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._fixed and hasattr(self, name):
@@ -96,18 +98,27 @@ class Loss(nn.Module, ABC):
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         r"""(N,) sums :math:`\sum_c w_c L(u, c)` under weights (N, C) of the labels.
 
-        This default evaluates the loss for every class, O(K) times the cost of one label, in blocks
-        of classes that are evaluated again in the backward pass instead of being kept.
+        This default evaluates the loss for every class, K times the cost of one label; where
+        `Scores.labelled` finds few labels with weight (mixup, cutmix), for these alone. Blocks of
+        bounded memory are evaluated again in the backward pass instead of being kept.
         """
         n, classes = weights.shape
+        labelled = scores.labelled(weights)
+        size = max(1, classes if labelled is not None else n * classes)
         # A compiled graph must not depend on the batch size, and is fused anyway.
-        compiling = torch.compiler.is_compiling()
-        step = classes if compiling else max(1, _DENSE_BLOCK // max(1, n * classes))
+        step = classes if torch.compiler.is_compiling() else max(1, _DENSE_BLOCK // size)
+        block: Callable[..., Tensor] = self._expected_block
+        blocks: list[tuple[Any, ...]]
+        if labelled is None:
+            blocks = [(weights[:, i : i + step], i) for i in range(0, classes, step)]
+        else:
+            block = self._labelled_block
+            blocks = [(weights, pairs) for pairs in torch.split(labelled, step)]
         # Transforms and compilers decide for themselves what to keep.
         direct = rules.transformed(scores.values) or not torch.is_grad_enabled()
-        block = self._expected_block if direct else partial(_recomputed, self._expected_block)
-        starts = range(0, classes, step)
-        return _total(block(scores, weights[:, i : i + step], i) for i in starts)
+        if len(blocks) > 1 and not direct:
+            block = partial(_recomputed, block)
+        return _total(block(scores, *each) for each in blocks)
 
     def _expected_block(self, scores: Scores, weights: Tensor, start: int) -> Tensor:
         n, width = weights.shape
@@ -116,6 +127,19 @@ class Loss(nn.Module, ABC):
         labels = torch.arange(start, start + width, device=weights.device).repeat(n)
         values = self.from_scores(Scores(repeated, normalised=scores.normalised), labels)
         return scores.weighed(weights, values.view(n, width)).sum(-1)
+
+    def _labelled_block(self, scores: Scores, weights: Tensor, pairs: Tensor) -> Tensor:
+        rows, labels = pairs.unbind(1)
+        chosen = Scores(scores.values.index_select(0, rows), normalised=scores.normalised)
+        values = weights[rows, labels] * self.from_scores(chosen, labels)
+        return values.new_zeros(len(weights)).index_add(0, rows, values)
+
+    def label_mean(self, scores: Scores) -> Tensor:
+        r"""(N,) means :math:`\frac1K \sum_c L(u, c)` over all labels, which smoothing mixes in.
+
+        A class that overrides `expected` and not this has the mean of its own `expected`.
+        """
+        return self.expected(scores, _even(scores))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """The loss of logits, as `torch.nn.CrossEntropyLoss` would reduce it.
@@ -225,15 +249,13 @@ class Loss(nn.Module, ABC):
 
     def _spread(self, scores: Scores, weight: Tensor | None) -> Tensor:
         """The mean over all classes, each with its weight: what label smoothing mixes in."""
-        classes = scores.values.shape[1]
-        even = torch.full_like(scores.values, 1 / classes)
-        return self._expected_with_masks(scores, even if weight is None else even * weight)
+        even = _even(scores)
+        if weight is not None:
+            return self._expected_with_masks(scores, even * weight)
+        return _with_masks(self.label_mean(scores), scores, even)
 
     def _expected_with_masks(self, scores: Scores, weights: Tensor) -> Tensor:
-        values = self.expected(scores, weights)
-        if scores.normalised:
-            return values
-        return values + rules.mask_penalty(scores.values, weights)
+        return _with_masks(self.expected(scores, weights), scores, weights)
 
     @property
     def has_policy(self) -> bool:
@@ -360,6 +382,12 @@ class WeightedSum(ProbabilityLoss):
             total = total + form * coefficient
         return total
 
+    def label_mean(self, scores: Scores) -> Tensor:
+        values = [c * member.label_mean(scores) for c, member in self._active()]
+        if not self._cancels(scores):
+            return _total(values)
+        return _infinite_where(scores.values == -math.inf, values)
+
     def _cancels(self, scores: Scores) -> bool:
         """Whether the infinities of a masked label may have either sign."""
         return not scores.normalised and min(self.coefficients) < 0
@@ -376,6 +404,18 @@ class WeightedSum(ProbabilityLoss):
 def _total(values: Iterable[Tensor]) -> Tensor:
     first, *rest = values
     return sum(rest, start=first)
+
+
+def _even(scores: Scores) -> Tensor:
+    """(N, C) weights that spread a label over all classes."""
+    return torch.full_like(scores.values, 1 / scores.values.shape[1])
+
+
+def _with_masks(values: Tensor, scores: Scores, weights: Tensor) -> Tensor:
+    """Expected values with what masked classes add to them."""
+    if scores.normalised:
+        return values
+    return values + rules.mask_penalty(scores.values, weights)
 
 
 def _infinite_where(masked: Tensor, values: Sequence[Tensor]) -> Tensor:

@@ -5,6 +5,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+from .policy import readable
 
 
 class Rivalry(NamedTuple):
@@ -91,6 +94,22 @@ class Scores:
         if not (self.normalised or self.partial):
             return product
         return torch.where((weights == 0) & ~terms.isnan(), 0.0, product)
+
+    def labelled(self, weights: Tensor) -> Tensor | None:
+        """(P, 2) rows and labels of the weights that are not 0, if these are half of all or fewer.
+
+        None also where values cannot be read, where a derivative by the weights is asked for, which
+        weights of 0 have too, and where 0 times an infinite loss may be NaN.
+        """
+        if not (readable(weights) and readable(self.values)):
+            return None
+        watched = unpack_dual(weights).tangent is not None  # type: ignore[no-untyped-call]
+        if weights.requires_grad or watched:
+            return None
+        few = 2 * int(weights.count_nonzero()) <= weights.numel()
+        if few and (self.normalised or self.values.isfinite().all()):
+            return weights.nonzero()
+        return None
 
     def _share(self, unmasked: Tensor, given: int) -> Tensor:
         """One over a count of classes: the unmasked of logits, all the given of probabilities."""

@@ -77,6 +77,8 @@ def _deviation(loss: Loss, num_classes: int) -> float:
     noise = torch.randn(len(_SCALES), _DRAWS, num_classes, generator=generator, dtype=torch.float64)
     scales = torch.tensor(_SCALES, dtype=torch.float64)[:, None, None]
     logits = (noise * scales).reshape(-1, num_classes)
-    with torch.no_grad():
-        sums = loss.expected(Scores(logits), torch.ones_like(logits))
+    weights = torch.ones_like(logits, requires_grad=True)
+    # For their derivatives every label is evaluated, also where a base function declares the sum.
+    with torch.enable_grad():
+        sums = loss.expected(Scores(logits), weights).detach()
     return float((sums.max() - sums.min()) / sums.abs().max().clamp(min=1e-300))
