@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -40,12 +41,12 @@ def make(name: str, packages: list[str]) -> Path:
     return python
 
 
-def run_tests(python: Path, settings: dict[str, list[str]], *, fast: bool) -> bool:
+def run_tests(python: Path, settings: dict[str, Any], *, fast: bool) -> bool:
     """Whether the tests of an environment pass."""
     files = [str(HERE / file) for file in settings["tests"]]
     chosen = " or ".join(settings["examples"])
-    runs = [files, *([str(HERE / file), "-k", chosen] for file in SHARED)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    runs = [files, *([str(HERE / file), "-k", chosen] for file in SHARED if chosen)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **settings.get("variables", {})}
     passed = True
     for run in runs:
         command = [
