@@ -69,7 +69,8 @@ def rows(logits: Tensor, target: Tensor, form: Form) -> tuple[Tensor, Tensor]:
 
     A masked label has the value +inf and the gradient 0; a logit of NaN or +inf makes its row NaN.
     A label outside of the classes stands for an ignored row: value and gradient are 0 whatever the
-    logits. Labels are not read by the host, so that the device never waits.
+    logits. Labels are not read by the host, so that the device never waits. Triton must be 3.4 or
+    newer, which torch brings since 2.8: older ones take no tuples of coefficients.
     """
     from .triton_kernel import rows_kernel  # only builds of torch for CUDA bring triton
 
