@@ -61,7 +61,15 @@ class Formula:
         """The polynomials in powers of 2x - 1, filled up to one length."""
         powers = [one.double if double else one.single for one in self.series]
         longest = max(map(len, powers), default=0)
-        return [(*one, *(0.0,) * (longest - len(one))) for one in powers]
+        filled = [(*one, *(0.0,) * (longest - len(one))) for one in powers]
+        return [_without_noise(one) for one in filled]
+
+
+def _without_noise(powers: tuple[float, ...]) -> tuple[float, ...]:
+    """An even polynomial without its odd powers, which a fit leaves as rounding errors."""
+    if max(map(abs, powers[1::2]), default=0.0) > 2**-52 * max(map(abs, powers)):
+        return powers
+    return tuple(0.0 if k % 2 else power for k, power in enumerate(powers))
 
 
 @dataclass(frozen=True)

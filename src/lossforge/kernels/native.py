@@ -36,7 +36,8 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
     pointer, whole = ctypes.c_void_p, ctypes.c_long
     for name in ("lossforge_rows_f32", "lossforge_rows_f64"):
         function = getattr(loaded, name)
-        function.argtypes = [*(pointer,) * 3, *(whole,) * 2, *(pointer,) * 2, whole]
+        numbers = [whole, whole, ctypes.c_double]
+        function.argtypes = [*(pointer,) * 3, *numbers, *(pointer,) * 3, whole]
     loaded.lossforge_labels.argtypes = [pointer, whole, whole]
     loaded.lossforge_instructions.restype = ctypes.c_char_p
     loaded.lossforge_compiler.restype = ctypes.c_char_p

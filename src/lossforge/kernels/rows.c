@@ -39,6 +39,7 @@ typedef struct {
     double a, b;          /* parameters of the base function */
     double floor, top;    /* logarithm below which it is constant, and its value there */
     int terms;            /* of the three polynomials in `table` */
+    int even;             /* whether the density has no odd powers of 2x - 1 */
     const double *table;  /* density of p, mean of the density over [0, p], and over [p, 1] of 1 - p */
 } Part;
 
@@ -68,6 +69,8 @@ static void read_plan(const double *numbers, Plan *plan)
         part->top = *numbers++;
         part->terms = (int)*numbers++;
         part->table = numbers;
+        part->even = part->terms % 2 == 1;
+        for (int k = 1; k < part->terms; k += 2) part->even &= numbers[k] == 0;
         numbers += 3 * part->terms;
         plan->smooth &= part->kind == POLYNOMIAL;
     }
@@ -119,6 +122,7 @@ typedef struct {
     const void *logits;
     const int64_t *target;
     long start, end, classes;
+    double by;
     void *value, *gradient;
     int status;
 } Job;
@@ -293,18 +297,24 @@ static int run(void *(*work)(void *), Job whole, long rows, long threads)
     return status;
 }
 
-/* Write the values and, unless `gradient` is null, the derivatives by the logits of all rows.
+/* Write the values and, unless `gradient` is null, the derivatives by the logits of all rows, times
+   `by`; into `total`, unless it is null, the sum of the values times `by`.
 
    Returns DONE, or LABEL if a label is out of range, or LOGITS if one is not finite and the plan has
    parts that are not polynomials. */
 #define ENTRY(suffix, type)                                                                          \
     int lossforge_rows_##suffix(const double *numbers, const type *logits, const int64_t *target,     \
-                                long rows, long classes, type *value, type *gradient, long threads)   \
+                                long rows, long classes, double by, type *value, type *total,         \
+                                type *gradient, long threads)                                         \
     {                                                                                                 \
         Plan plan;                                                                                    \
         read_plan(numbers, &plan);                                                                    \
-        Job whole = {&plan, logits, target, 0, rows, classes, value, gradient, DONE};                 \
-        return run(work_##suffix, whole, rows, threads);                                              \
+        Job whole = {&plan, logits, target, 0, rows, classes, by, value, gradient, DONE};             \
+        int status = run(work_##suffix, whole, rows, threads);                                        \
+        double sum = 0;                                                                               \
+        for (long n = 0; total && n < rows; n++) sum += value[n];                                     \
+        if (total) *total = (type)(by * sum);                                                         \
+        return status;                                                                                \
     }
 ENTRY(f32, float)
 ENTRY(f64, double)

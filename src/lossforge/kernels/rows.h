@@ -40,16 +40,18 @@ INLINE double NAME(factor_of)(const NAME(Row) * row, const Part *part)
     return part->factor * (shared > part->least ? shared : part->least);
 }
 
-INLINE REAL NAME(polynomial)(const REAL *powers, int terms, REAL x)
+/* A polynomial in s = 2x - 1; of an even one, every other power. */
+INLINE REAL NAME(polynomial)(const REAL *powers, const int terms, const int even, REAL x)
 {
-    REAL s = 2 * x - 1, sum = powers[terms - 1];
+    REAL s = 2 * x - 1, sum = powers[terms - 1], factor = even ? s * s : s;
+    const int step = even ? 2 : 1;
 #pragma GCC unroll 32
-    for (int k = terms - 1; k-- > 0;) sum = sum * s + powers[k];
+    for (int k = terms - 1 - step; k >= 0; k -= step) sum = sum * factor + powers[k];
     return sum;
 }
 
 INLINE void NAME(others_of_terms)(NAME(Row) * row, const Part *part, const NAME(Table) * table,
-                                  const int terms)
+                                  const int terms, const int even)
 {
     const REAL *density = table->density, *up = table->up;
     const REAL *restrict weight = row->weight;
@@ -63,8 +65,8 @@ INLINE void NAME(others_of_terms)(NAME(Row) * row, const Part *part, const NAME(
 #pragma omp simd reduction(+ : v, s)
         for (long k = start; k < end; k++) {
             REAL u = weight[k] * scale;
-            REAL slope = u * NAME(polynomial)(density, terms, u);
-            v += u * NAME(polynomial)(up, terms, u);
+            REAL slope = u * NAME(polynomial)(density, terms, even, u);
+            v += u * NAME(polynomial)(up, terms, 0, u);
             s += slope;
             sum[k] += factor * slope;
         }
@@ -76,7 +78,7 @@ INLINE void NAME(others_of_terms)(NAME(Row) * row, const Part *part, const NAME(
 }
 
 INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(Table) * table,
-                                 const int terms)
+                                 const int terms, const int even)
 {
     const REAL *density = table->density, *down = table->down;
     REAL *restrict sum = row->sum;
@@ -101,8 +103,8 @@ INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(T
                 REAL odds = NAME(exponential)(gap[k] > 0 ? -gap[k] : gap[k]);
                 REAL large = 1 / (1 + odds), small = odds * large;
                 REAL q = gap[k] > 0 ? large : small, p = gap[k] > 0 ? small : large;
-                REAL slope = p * q * NAME(polynomial)(density, terms, p);
-                v += q * NAME(polynomial)(down, terms, q);
+                REAL slope = p * q * NAME(polynomial)(density, terms, even, p);
+                v += q * NAME(polynomial)(down, terms, 0, q);
                 s += slope;
                 sum[k] += factor * slope;
             }
@@ -110,8 +112,8 @@ INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(T
 #pragma omp simd reduction(+ : v, s)
             for (long k = start; k < end; k++) {
                 REAL both = 1 / (own + weight[k]), p = own * both, q = weight[k] * both;
-                REAL slope = p * q * NAME(polynomial)(density, terms, p);
-                v += q * NAME(polynomial)(down, terms, q);
+                REAL slope = p * q * NAME(polynomial)(density, terms, even, p);
+                v += q * NAME(polynomial)(down, terms, 0, q);
                 s += slope;
                 sum[k] += factor * slope;
             }
@@ -127,14 +129,18 @@ INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(T
    lengths are those that published parameters need in single and in double precision. */
 #define FOR_TERMS(function, row, part, table)                                                       \
     do {                                                                                            \
-        const int single = sizeof(REAL) == 4;                                                       \
-        if (part->terms <= 1) function(row, part, table, 1);                                        \
-        else if (part->terms <= 3) function(row, part, table, 3);                                   \
-        else if (single && part->terms <= 6) function(row, part, table, 6);                         \
-        else if (single && part->terms <= 9) function(row, part, table, 9);                         \
-        else if (part->terms <= 12) function(row, part, table, 12);                                 \
-        else if (!single && part->terms <= 18) function(row, part, table, 18);                      \
-        else function(row, part, table, MOST_TERMS);                                                \
+        const int single = sizeof(REAL) == 4, even = part->even;                                    \
+        if (part->terms <= 1) function(row, part, table, 1, 0);                                     \
+        else if (part->terms <= 3) function(row, part, table, 3, 0);                                \
+        else if (single && part->terms <= 6) function(row, part, table, 6, 0);                      \
+        else if (single && even && part->terms <= 9) function(row, part, table, 9, 1);              \
+        else if (single && part->terms <= 9) function(row, part, table, 9, 0);                      \
+        else if (single && even && part->terms <= 15) function(row, part, table, 15, 1);            \
+        else if (part->terms <= 12) function(row, part, table, 12, 0);                              \
+        else if (single && part->terms <= 16) function(row, part, table, 16, 0);                    \
+        else if (!single && even && part->terms <= 17) function(row, part, table, 17, 1);           \
+        else if (!single && part->terms <= 18) function(row, part, table, 18, 0);                   \
+        else function(row, part, table, MOST_TERMS, 0);                                             \
     } while (0)
 
 /* Powers of probabilities of the other classes: H(u) = u^a / a. */
@@ -148,6 +154,7 @@ INLINE void NAME(others_power)(NAME(Row) * row, const Part *part)
     for (long start = 0; start < row->classes; start += BLOCK) {
         long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
         REAL s = 0;
+        int label = (int)(row->label - start); /* compared as int, as wide as a float */
         if (part->a == 2) {
 #pragma omp simd reduction(+ : s)
             for (long k = start; k < end; k++) {
@@ -159,7 +166,7 @@ INLINE void NAME(others_power)(NAME(Row) * row, const Part *part)
 #pragma omp simd reduction(+ : s)
             for (long k = start; k < end; k++) {
                 REAL slope = NAME(exponential)(a * (z[k] - top - excess));
-                slope = k == row->label ? 0 : slope;
+                slope = (int)(k - start) == label ? 0 : slope;
                 s += slope;
                 sum[k] += factor * slope;
             }
@@ -192,6 +199,7 @@ INLINE int NAME(normalised)(NAME(Row) * row, const Part *part, const int focal, 
     for (long start = 0; start < row->classes; start += BLOCK) {
         long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
         REAL s = 0;
+        int label = (int)(row->label - start);
 #pragma omp simd reduction(+ : s)
         for (long k = start; k < end; k++) {
             REAL log_p = z[k] - top - excess, h, d;
@@ -210,8 +218,8 @@ INLINE int NAME(normalised)(NAME(Row) * row, const Part *part, const int focal, 
                 h = log_p <= floor ? height : h;
                 d = log_p <= floor ? 0 : d;
             }
-            s += k == row->label ? 0 : shift + sign * h;
-            slope[k] = k == row->label ? 0 : d;
+            s += (int)(k - start) == label ? 0 : shift + sign * h;
+            slope[k] = (int)(k - start) == label ? 0 : d;
         }
         total += s;
     }
@@ -280,8 +288,8 @@ INLINE int NAME(part)(NAME(Row) * row, const Part *part, const NAME(Table) * tab
     }
 }
 
-INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, REAL *value,
-                     REAL *gradient)
+INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, double by,
+                     REAL *value, REAL *gradient)
 {
     const REAL *restrict z = row->z;
     REAL *restrict weight = row->weight, *restrict sum = row->sum;
@@ -315,18 +323,20 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
     double total = 0;
     for (long start = 0; start < row->classes; start += BLOCK) {
         long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
+#pragma omp simd
+        for (long k = start; k < end; k++) weight[k] = NAME(exponential)(z[k] - top);
+    }
+    double own = weight[row->label];
+    weight[row->label] = 0;
+    for (long start = 0; start < row->padded; start += BLOCK) {
+        long end = row->padded - start < BLOCK ? row->padded : start + BLOCK;
         REAL s = 0;
 #pragma omp simd reduction(+ : s)
-        for (long k = start; k < end; k++) {
-            REAL e = NAME(exponential)(z[k] - top);
-            weight[k] = e;
-            s += k == row->label ? 0 : e;
-        }
+        for (long k = start; k < end; k++) s += weight[k];
         total += s;
     }
     memset(sum, 0, (size_t)row->padded * sizeof(REAL));
-    double own = weight[row->label], rest = total;
-    weight[row->label] = 0;
+    double rest = total;
     total += own;
     row->top = top;
     row->scale = 1 / total;
@@ -345,10 +355,10 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
     }
     *value = (REAL)row->value;
     if (gradient == NULL) return DONE;
-    REAL pull = (REAL)((row->own + row->rest) * row->scale);
+    REAL factor = (REAL)by, pull = (REAL)((row->own + row->rest) * row->scale);
 #pragma omp simd
-    for (long k = 0; k < row->classes; k++) gradient[k] = sum[k] - pull * weight[k];
-    gradient[row->label] = (REAL)(row->own * row->q - row->rest * row->p - row->paired);
+    for (long k = 0; k < row->classes; k++) gradient[k] = factor * (sum[k] - pull * weight[k]);
+    gradient[row->label] = (REAL)(by * (row->own * row->q - row->rest * row->p - row->paired));
     return DONE;
 }
 
@@ -376,7 +386,7 @@ CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
             job->status = LABEL;
             return;
         }
-        int status = NAME(one)(&row, job->plan, tables, value, gradient);
+        int status = NAME(one)(&row, job->plan, tables, job->by, value, gradient);
         if (status != DONE) {
             job->status = status;
             return;

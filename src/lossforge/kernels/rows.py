@@ -31,8 +31,26 @@ class Kernel:
         target = target.contiguous()
         return bool(self._labels(target.data_ptr(), target.shape[0], self.classes))
 
-    def rows(self, logits: Tensor, target: Tensor, values: Tensor, gradient: Tensor | None) -> bool:
-        """Write the values and, if asked for, the gradient; False if a row is not covered."""
+    def rows(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        values: Tensor,
+        gradient: Tensor | None,
+        *,
+        total: Tensor | None = None,
+        by: float = 1.0,
+    ) -> bool:
+        """Write the values and what else is asked for; False if a row is not covered.
+
+        Args:
+            logits: (N, C), contiguous.
+            target: (N,) class indices, contiguous.
+            values: (N,) of all rows.
+            gradient: (N, C) derivatives of the values times `by`.
+            total: () sum of the values times `by`.
+            by: A factor, such as 1 / N for a mean.
+        """
         n, classes = logits.shape
         status = self._rows(
             self._address,
@@ -40,7 +58,9 @@ class Kernel:
             target.data_ptr(),
             n,
             classes,
+            by,
             values.data_ptr(),
+            None if total is None else total.data_ptr(),
             None if gradient is None else gradient.data_ptr(),
             torch.get_num_threads(),
         )

@@ -15,6 +15,8 @@ from ..errors import check_number
 
 Reduction = Literal["none", "mean", "sum"]
 REDUCTIONS = ("none", "mean", "sum")
+wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+"""Whether a function transform stands in for a tensor."""
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -159,12 +161,6 @@ def _check_indices(
 def transformed(tensor: Tensor) -> bool:
     """Whether a compiler or a function transform (vmap, grad) stands in for the tensor."""
     return torch.compiler.is_compiling() or wrapped(tensor)
-
-
-def wrapped(tensor: Tensor) -> bool:
-    """Whether a function transform stands in for the tensor."""
-    result: bool = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-    return result
 
 
 def readable(tensor: Tensor) -> bool:

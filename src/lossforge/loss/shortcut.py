@@ -1,11 +1,11 @@
 """The short way through a call: a fused kernel, and few checks where a call is a common one.
 
-The kernel returns the gradient with the values. What is left of the backward pass is a product: for
-the mean over n rows with the incoming derivative over n, for single values row by row. Whatever is
-unusual, be it wrong or only rare, gets None for an answer and goes the long way.
+The kernel returns the gradient with the values, and what is left of the backward pass is a product
+with the incoming derivative. Whatever is unusual, be it wrong or only rare, gets None for an answer
+and goes the long way.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -26,8 +26,6 @@ _LIBRARY = __name__.partition(".")[0]
 
 def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
     """The loss of a batch of logits with a label each, and no policy but a reduction."""
-    if torch.compiler.is_compiling():
-        return None
     if type(input) is not Tensor or type(target) is not Tensor or input.dim() != 2:
         return None
     n, classes = input.shape
@@ -66,12 +64,12 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
     if kernel.is_cross_entropy:
         counts = kernel.counts(target)
         return F.cross_entropy(logits, target, reduction=reduction) if counts else None
+    call = _Call(kernel, loss, target, reduction)
     logits = logits.contiguous()
     if not (logits.requires_grad and torch.is_grad_enabled()):
-        values = logits.new_empty(logits.shape[0])
-        return _reduce(values, reduction) if kernel.rows(logits, target, values, None) else None
+        return call.evaluate(logits, None)
     try:
-        result: Tensor = _Reduced.apply(kernel, loss, logits, target, reduction)  # type: ignore[no-untyped-call]
+        result: Tensor = _Reduced.apply(logits, call)  # type: ignore[no-untyped-call]
     except _UncoveredError:
         return None
     return result
@@ -84,10 +82,12 @@ def forget(loss: "Loss") -> None:
 
 def _kernel_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Kernel | None:
     """The kernel for logits of so many classes, chosen once."""
-    chosen: dict[tuple[int, torch.dtype], Kernel | None] = vars(loss).setdefault(KERNELS, {})
-    key = classes, dtype
+    state, key = loss.__dict__, (classes, dtype)
+    chosen: dict[tuple[int, torch.dtype], Kernel | None] | None = state.get(KERNELS)
+    if chosen is None:
+        chosen = state[KERNELS] = {}
     if key not in chosen:
-        chosen[key] = kernels.choose(loss.fused, *key) if _is_own_code(loss) else None
+        chosen[key] = kernels.choose(loss.fused, classes, dtype) if _is_own_code(loss) else None
     return chosen[key]
 
 
@@ -107,37 +107,51 @@ def _is_own_code(loss: "Loss") -> bool:
     return all(type(one).__module__.partition(".")[0] == _LIBRARY for one in members)
 
 
+class _Call(NamedTuple):
+    """A loss of a batch, but for the logits."""
+
+    kernel: Kernel
+    loss: "Loss"
+    target: Tensor
+    reduction: Reduction
+
+    def evaluate(self, logits: Tensor, gradient: Tensor | None) -> Tensor | None:
+        """Reduce the values, and write the gradient of what is returned; None if not covered."""
+        n, reduced = logits.shape[0], self.reduction != "none"
+        by = 1 / n if n and self.reduction == "mean" else 1.0
+        values, total = logits.new_empty(n), logits.new_empty(()) if reduced else None
+        covered = self.kernel.rows(logits, self.target, values, gradient, total=total, by=by)
+        if n == 0:  # the mean of nothing is NaN
+            return self.reduce(values)
+        return (values if total is None else total) if covered else None
+
+    def reduce(self, values: Tensor) -> Tensor:
+        if self.reduction == "none":
+            return values
+        return values.mean() if self.reduction == "mean" else values.sum()
+
+
 class _UncoveredError(Exception):
     """A batch has rows that the kernel leaves to torch operations."""
 
 
 class _Reduced(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, kernel: Kernel, loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
-    ) -> Tensor:
-        values, gradient = logits.new_empty(logits.shape[0]), torch.empty_like(logits)
-        if not kernel.rows(logits, target, values, gradient):
+    def forward(ctx: Any, logits: Tensor, call: _Call) -> Tensor:
+        gradient = torch.empty_like(logits)
+        result = call.evaluate(logits, gradient)
+        if result is None:
             raise _UncoveredError
-        ctx.save_for_backward(logits, target, gradient)
-        ctx.loss, ctx.reduction = loss, reduction
-        return _reduce(values, reduction)
+        ctx.save_for_backward(logits, gradient)
+        ctx.call = call
+        return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        logits, target, gradient = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        logits, gradient = ctx.saved_tensors
         if torch.is_grad_enabled():  # this pass may be differentiated in turn
-            value = _reduce(ctx.loss.from_scores(Scores(logits), target), ctx.reduction)
+            call = ctx.call
+            value = call.reduce(call.loss.from_scores(Scores(logits), call.target))
             (result,) = torch.autograd.grad(value, logits, grad, create_graph=True)
-            return None, None, result, None, None
-        if ctx.reduction == "none":
-            grad = grad[:, None]
-        elif ctx.reduction == "mean":
-            grad = grad / len(gradient)
-        return None, None, gradient * grad, None, None
-
-
-def _reduce(values: Tensor, reduction: Reduction) -> Tensor:
-    if reduction == "none":
-        return values
-    return values.mean() if reduction == "mean" else values.sum()
+            return result, None
+        return gradient * (grad[:, None] if grad.dim() else grad), None
