@@ -21,6 +21,7 @@ _NAMES = {
     "BinaryReduction": "constructions",
     "EpsSoftmax": "constructions",
     "ForwardCorrection": "constructions",
+    "LinearLoss": "loss",
     "LogitClip": "constructions",
     "Loss": "loss",
     "SRSchedule": "catalog",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from .constructions import Sharpened as Sharpened
     from .constructions import TargetSeparation as TargetSeparation
     from .constructions import complementary_labels as complementary_labels
+    from .loss import LinearLoss as LinearLoss
     from .loss import Loss as Loss
 else:
     # a name is imported when it is first used: the help of the command line needs no torch
