@@ -10,7 +10,7 @@ import torch
 
 import lossforge
 from lossforge import Loss
-from lossforge.integrations.huggingface import loss_func
+from lossforge.integrations.huggingface import loss_func, use_linear_loss
 
 CASES = ["sequence", "soft", "tokens", "causal"]
 CLASSES, LENGTH, VOCABULARY = 5, 6, 11
@@ -59,7 +59,9 @@ def make_model(case):
     return transformers.BertForSequenceClassification(config).double()
 
 
-def make_trainer(case, loss, folder, *, batch, accumulate, devices=1, across=True):
+def make_trainer(
+    case, loss, folder, *, batch, accumulate, devices=1, across=True, linear=False, **more
+):
     """A trainer of one step over the whole data set."""
     import transformers
 
@@ -78,13 +80,16 @@ def make_trainer(case, loss, folder, *, batch, accumulate, devices=1, across=Tru
         disable_tqdm=True,
         logging_strategy="no",
         dataloader_pin_memory=False,
+        **more,
     )
     if devices > 1:
         args._n_gpu = devices
-    compute = loss_func(loss, shift=case == "causal") if isinstance(loss, Loss) else loss
-    return transformers.Trainer(
-        make_model(case), args, train_dataset=dataset(case), compute_loss_func=compute
-    )
+    model, compute = make_model(case), loss
+    if linear:
+        compute = use_linear_loss(model, loss, chunk=5)
+    elif isinstance(loss, Loss):
+        compute = loss_func(loss, shift=case == "causal")
+    return transformers.Trainer(model, args, train_dataset=dataset(case), compute_loss_func=compute)
 
 
 def gradients(case, loss, folder, **settings):

@@ -92,6 +92,26 @@ def test_evaluation_reports_the_mean_loss(tmp_path):
     assert found == pytest.approx(float(expected), rel=1e-9)
 
 
+@pytest.mark.parametrize("loss", [lossforge.CE(), lossforge.BEF()], ids=["CE", "BEF"])
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_a_model_without_logits_takes_the_same_step(loss, accumulate, tmp_path):
+    expected = gradients("causal", loss, tmp_path, batch=16, accumulate=1)
+    settings = {"batch": 16 // accumulate, "accumulate": accumulate, "linear": True}
+    assert close(gradients("causal", loss, tmp_path, **settings), expected)
+
+
+def test_a_model_without_logits_trains_and_is_evaluated_in_mixed_precision(tmp_path):
+    settings = {"batch": 8, "accumulate": 2, "bf16": True}
+    losses = {}
+    for linear in (True, False):
+        trainer = make_trainer("causal", lossforge.BEF(), tmp_path, linear=linear, **settings)
+        trainer.model.float()
+        trainer.train()
+        losses[linear] = trainer.evaluate(dataset("causal"))["eval_loss"]
+        assert (trainer.model(torch.zeros(1, 3).long()).get("logits")) is not None
+    assert losses[True] == pytest.approx(losses[False], rel=1e-2)
+
+
 @pytest.mark.parametrize("items", [None, 3, torch.tensor(3)], ids=["none", "int", "tensor"])
 def test_the_sum_is_divided_by_the_items(items):
     logits, labels = torch.randn(2, 2, 5), torch.tensor([[1, -100], [4, 0]])
