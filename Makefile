@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-all test-integrations soak lint demo package bench-speed bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
+.PHONY: help test test-all test-integrations soak lint demo package bench-speed bench-linear bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -40,6 +40,9 @@ demo: $(VENV)/.bench ## eight losses on digits with noisy labels, and a report o
 
 bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
 	$(BIN)/python benchmarks/speed.py $(ARGS)
+
+bench-linear: $(VENV)/.bench ## memory and time of a large last layer in chunks against all logits (ARGS="--repeats 1")
+	$(BIN)/python benchmarks/linear.py $(ARGS)
 
 bench-training: $(VENV)/.bench ## images/s of training against a plain loop (ARGS="--quick")
 	$(BIN)/python benchmarks/training.py $(ARGS)

@@ -11,7 +11,9 @@ import pytest
 from project import ROOT, copy_project, make, run
 
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-BENCHMARKS = {f"bench-{name}" for name in ("speed", "training", "loading", "certify", "audit")}
+BENCHMARKS = {
+    f"bench-{name}" for name in ("speed", "linear", "training", "loading", "certify", "audit")
+}
 HERE = {"help", "soak", "demo", "docs-catalog", "docs-results", "results", *BENCHMARKS}
 ELSEWHERE = {"docs"}  # tests/docs/test_docs_site.py
 # `make test-all` is made of them, or they are no more than a command
@@ -75,6 +77,13 @@ def test_speed_compiles_and_judges(project):
     assert re.findall(r"^(?:naive BEF|BEF|F.cross_entropy) +compiled ", table, re.MULTILINE)
     assert len(names(table.split("\n\n")[0])) == 6
     assert len(re.findall(r"^(?:met   |MISSED)  compiled BEF", table, re.MULTILINE)) == 2
+
+
+def test_linear_compares_chunks_with_all_logits(project):
+    done = make(project, "bench-linear", "--repeats 1 --rows 70 --classes 300000 --width 4")
+    assert done.returncode == 0, done.stderr
+    table = done.stdout.split("difference\n")[1]
+    assert names(table) == ["CE plain", "CE chunked", "BEF plain", "BEF chunked"]
 
 
 def test_training_compares_two_networks(project):
