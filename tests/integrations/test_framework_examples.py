@@ -20,11 +20,11 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def accuracies(name, *options):
+def accuracies(name, *options, example="digits"):
     """The percentages that an example prints, in its order."""
     torchvision_without_operators()
     need(*FRAMEWORKS[name])
-    script = FOLDER / f"{name}_digits.py"
+    script = FOLDER / f"{name}_{example}.py"
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -54,3 +54,12 @@ def test_the_robust_objective_is_better_boosting(record_property):
     record_property("summary", f"boosting: {found}")
     assert found[1] > found[0] + 2
     assert found[3] > found[2] + 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["huggingface"])
+def test_a_language_model_learns_the_right_answers_from_partly_wrong_ones(name, record_property):
+    cross_entropy, robust = accuracies(name, "--seeds", "1", example="answers")
+    text = f"language model: {cross_entropy} % with CE, {robust} % with BEF"
+    record_property("summary", text)
+    assert robust > cross_entropy + 10, text

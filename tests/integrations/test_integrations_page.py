@@ -12,6 +12,7 @@ from frameworks import FRAMEWORKS, need, torchvision_without_operators
 PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
 TITLES = {
     "huggingface": "Hugging Face Trainer",
+    "huggingface-causal": "Hugging Face causal models",
     "lightning": "Lightning",
     "timm": "timm",
     "fastai": "fastai",
@@ -34,6 +35,14 @@ sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermed
 model = BertForSequenceClassification(BertConfig(vocab_size=20, num_labels=10, **sizes))
 args = TrainingArguments("out", max_steps=2, use_cpu=True, report_to=[], save_strategy="no")
 train_set = [{"input_ids": torch.arange(i % 5, i % 5 + 6), "labels": i % 10} for i in range(16)]
+""",
+    "huggingface-causal": """
+from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
+sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+model = LlamaForCausalLM(LlamaConfig(vocab_size=20, **sizes))
+args = TrainingArguments("out", max_steps=2, use_cpu=True, report_to=[], save_strategy="no")
+words = torch.randint(20, (16, 6))
+train_set = [{"input_ids": row, "labels": row} for row in words]
 """,
     "lightning": """
 import lightning
@@ -73,6 +82,7 @@ masks[:, :4] = 255
 }
 AFTER = {
     "huggingface": "assert trainer.state.global_step == 2",
+    "huggingface-causal": "assert trainer.state.global_step == 2 and loss > 0",
     "lightning": "assert trainer.global_step == 2",
     "timm": "assert all(parameter.grad is not None for parameter in model.parameters())",
     "fastai": "assert torch.allclose(probs.sum(1), torch.ones(100), atol=1e-5)",
@@ -92,7 +102,7 @@ def code(title: str) -> str:
 @pytest.mark.parametrize("name", TITLES)
 def test_the_code_runs(name, tmp_path):
     torchvision_without_operators()
-    need(*FRAMEWORKS[name])
+    need(*FRAMEWORKS[name.partition("-")[0]])
     script = tmp_path / "script.py"
     script.write_text("\n".join([SHARED, BEFORE[name], code(TITLES[name]), AFTER[name]]))
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
