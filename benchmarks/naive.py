@@ -13,7 +13,7 @@ from torch import Tensor
 
 import lossforge
 from lossforge import BinaryReduction, TargetSeparation, base
-from lossforge.constructions import EpsSoftmax
+from lossforge.constructions import EpsSoftmax, LogitClip
 from lossforge.loss import Loss, WeightedSum
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -23,6 +23,8 @@ Elementwise = Callable[[Tensor], Tensor]
 
 def twin(loss: Loss) -> Criterion | None:
     """The batch mean of the naive formula of a loss, up to a constant; None if there is none."""
+    if isinstance(loss, LogitClip):
+        return clipped(loss) if isinstance(loss.loss, lossforge.CE) and loss.p < math.inf else None
     rows = _rows(loss)
     if rows is not None:
         return of_probs(rows)
@@ -32,6 +34,17 @@ def twin(loss: Loss) -> Criterion | None:
     if any(rows is None for _, rows in parts):
         return None
     return total(*parts)
+
+
+def clipped(loss: LogitClip) -> Criterion:
+    """Cross entropy of logits that are rescaled where their norm exceeds delta."""
+
+    def criterion(logits: Tensor, target: Tensor) -> Tensor:
+        norms = torch.norm(logits, p=loss.p, dim=-1, keepdim=True)
+        rescaled = torch.div(logits, norms) * loss.delta
+        return F.cross_entropy(torch.where(norms > loss.delta, rescaled, logits), target)
+
+    return criterion
 
 
 def of_probs(rows: Rows) -> Criterion:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..base.function import format_arguments
 from ..errors import LARGEST, check_factor
-from ..kernels import Form
+from ..kernels import Form, Rescaling
 from ..loss import Loss, Policy, ProbabilityLoss, Scores
 
 
@@ -92,6 +92,13 @@ class LogitClip(Wrapper):
             return _rescaled(scores, self.p, self.delta, above=1 / self.delta, added=self.norm_eps)
         return _rescaled(scores, self.p, self.delta, above=self.delta)
 
+    def fused(self, num_classes: int) -> Form | None:
+        if self.p != 2:
+            return None
+        clip = Rescaling(self.delta, self.delta)
+        released = Rescaling(self.delta, 1 / self.delta, self.norm_eps)
+        return _of_rescaled(self.loss, num_classes, released if self.as_released else clip)
+
     def __str__(self) -> str:
         settings: dict[str, object] = {"delta": self.delta, "p": self.p}
         if self.as_released:
@@ -120,6 +127,11 @@ class Sharpened(Wrapper):
         if not self.normalize:
             return Scores(scores.logits / self.tau)
         return _rescaled(scores, 2.0, 1 / self.tau, above=0.0)
+
+    def fused(self, num_classes: int) -> Form | None:
+        if not self.normalize:
+            return None
+        return _of_rescaled(self.loss, num_classes, Rescaling(1 / self.tau, 0.0))
 
     def __str__(self) -> str:
         settings = {"tau": self.tau, "normalize": self.normalize}
@@ -157,12 +169,17 @@ class EpsSoftmax(Wrapper):
 
     def fused(self, num_classes: int) -> Form | None:
         form = self.loss.fused(num_classes)
-        if form is None or any(term.relaxation for term in form.terms):
+        if form is None or form.rescaling or any(term.relaxation for term in form.terms):
             return None
         return replace(form, terms=tuple(replace(t, relaxation=self.m) for t in form.terms))
 
     def __str__(self) -> str:
         return f"eps_softmax({self.loss}, {format_arguments({'m': self.m})})"
+
+
+def _of_rescaled(loss: Loss, num_classes: int, rescaling: Rescaling) -> Form | None:
+    form = loss.fused(num_classes)
+    return None if form is None or form.rescaling else replace(form, rescaling=rescaling)
 
 
 def _rescaled(

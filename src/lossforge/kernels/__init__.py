@@ -4,7 +4,7 @@
 differentiable function of it. `Loss` asks for a kernel and otherwise composes torch operations.
 """
 
-from .formula import Form, Formula, Role, Term
+from .formula import Form, Formula, Rescaling, Role, Term
 from .native import composed, describe, is_built, is_on
 from .rows import Kernel, choose
 
@@ -12,6 +12,7 @@ __all__ = [
     "Form",
     "Formula",
     "Kernel",
+    "Rescaling",
     "Role",
     "Term",
     "choose",

@@ -13,6 +13,7 @@ a shifted or mirrored power                   target
 """
 
 import math
+import sys
 from array import array
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -33,6 +34,7 @@ _COVERED = {
     "shifted_power": ("target",),
     "mirrored_power": ("target",),
 }
+_LARGEST_SINGLE = (2 - 2**-23) * 2.0**127
 _MOST_TERMS, _MOST_COEFFICIENTS = 8, 32  # as in rows.c
 
 
@@ -109,18 +111,42 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Rescaling:
+    """What is done to the logits first: to a length, where their Euclidean norm exceeds a bound.
+
+    Args:
+        length: The length.
+        above: The bound.
+        added: To the norm that is divided by.
+    """
+
+    length: float
+    above: float
+    added: float = 0.0
+
+
+@dataclass(frozen=True)
 class Form:
-    """A loss for one number of classes: a constant and a sum of terms."""
+    """A loss for one number of classes: a constant and a sum of terms.
+
+    Args:
+        terms: The terms.
+        constant: Added to their sum.
+        rescaling: Of the logits, before anything else.
+    """
 
     terms: tuple[Term, ...]
     constant: float = 0.0
+    rescaling: Rescaling | None = None
 
     def __mul__(self, factor: float) -> "Form":
         terms = tuple(replace(term, factor=factor * term.factor) for term in self.terms)
-        return Form(terms, factor * self.constant)
+        return replace(self, terms=terms, constant=factor * self.constant)
 
     def __add__(self, other: "Form") -> "Form":
-        return Form(self.terms + other.terms, self.constant + other.constant)
+        """The sum of two losses of the same logits."""
+        terms, constant = self.terms + other.terms, self.constant + other.constant
+        return replace(self, terms=terms, constant=constant)
 
     @property
     def covered(self) -> bool:
@@ -135,6 +161,10 @@ class Form:
     def numbers(self, *, double: bool) -> "array[float]":
         """What `read_plan` of rows.c reads."""
         found = array("d", [len(self.terms), self.constant])
+        first = self.rescaling or Rescaling(0.0, 0.0)
+        # a row so short that the derivative overflows counts as zero
+        shortest = 1024 * first.length / (sys.float_info.max if double else _LARGEST_SINGLE)
+        found.extend([first.length, max(first.above, shortest), first.added])
         for term in self.terms:
             formula, powers = term.formula, term.formula.coefficients(double)
             found.extend([_ROLES.index(term.role), _KINDS.index(formula.kind)])

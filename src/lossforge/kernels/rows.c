@@ -21,6 +21,7 @@
 
 enum { BLOCK = 512 };      /* classes that are summed in REAL before the sum goes on in double */
 enum { PAD = 16 };         /* classes of a row are padded to a multiple of this */
+enum { ARRAYS = 4 };       /* of a row's length, for the kernel's own use */
 enum { MOST_PARTS = 8, MOST_TERMS = 32 };
 enum { SPLIT = 1 << 15 };  /* numbers from which on a second thread pays */
 
@@ -46,6 +47,8 @@ typedef struct {
 typedef struct {
     int count;
     double constant;  /* added to every value */
+    double length;    /* to which logits of a larger norm than `above` are rescaled, or 0 */
+    double above, added; /* the second is added to the norm that is divided by */
     int smooth;       /* whether all parts are polynomials: then any row can be evaluated */
     Part parts[MOST_PARTS];
 } Plan;
@@ -55,6 +58,9 @@ static void read_plan(const double *numbers, Plan *plan)
 {
     plan->count = (int)*numbers++;
     plan->constant = *numbers++;
+    plan->length = *numbers++;
+    plan->above = *numbers++;
+    plan->added = *numbers++;
     plan->smooth = 1;
     for (Part *part = plan->parts; part < plan->parts + plan->count; part++) {
         part->role = (enum role)(int)*numbers++;

@@ -362,11 +362,40 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
     return DONE;
 }
 
+/* Rescaled logits y = f z with f = length / (|z| + added) for |z| > above. The derivative by z of a
+   loss with derivative g by y is f g - f (g z) / ((|z| + added) |z|) z. */
+INLINE int NAME(rescaled)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, double by,
+                          REAL *room, REAL *value, REAL *gradient)
+{
+    const REAL *restrict z = row->z;
+    double squares = 0, along = 0;
+#pragma omp simd reduction(+ : squares)
+    for (long k = 0; k < row->classes; k++) squares += (double)z[k] * (double)z[k];
+    /* infinite logits, and squares that leave the range of double */
+    if (!(squares < INFINITY) || (squares < 1e-290 && squares != 0)) return LOGITS;
+    double norm = sqrt(squares);
+    if (!(norm > plan->above)) return NAME(one)(row, plan, tables, by, value, gradient);
+    double factor = plan->length / (norm + plan->added);
+#pragma omp simd
+    for (long k = 0; k < row->classes; k++) room[k] = (REAL)(factor * z[k]);
+    row->z = room;
+    int status = NAME(one)(row, plan, tables, by, value, gradient);
+    if (gradient == NULL || status != DONE) return status;
+#pragma omp simd reduction(+ : along)
+    for (long k = 0; k < row->classes; k++) along += (double)gradient[k] * (double)z[k];
+    double share = along / ((norm + plan->added) * norm); /* may leave the range of float */
+#pragma omp simd
+    for (long k = 0; k < row->classes; k++)
+        gradient[k] = (REAL)(factor * (gradient[k] - share * z[k]));
+    return DONE;
+}
+
 CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
 {
     NAME(Row) row = {.classes = job->classes, .padded = padded, .weight = scratch,
                      .sum = scratch + padded, .other = scratch + 2 * padded};
-    memset(scratch, 0, (size_t)(3 * padded) * sizeof(REAL));
+    REAL *room = scratch + 3 * padded;
+    memset(scratch, 0, (size_t)(ARRAYS * padded) * sizeof(REAL));
     NAME(Table) tables[MOST_PARTS];
     memset(tables, 0, (size_t)job->plan->count * sizeof(*tables));
     for (int i = 0; i < job->plan->count; i++) {
@@ -386,7 +415,9 @@ CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
             job->status = LABEL;
             return;
         }
-        int status = NAME(one)(&row, job->plan, tables, job->by, value, gradient);
+        int status = job->plan->length > 0
+                         ? NAME(rescaled)(&row, job->plan, tables, job->by, room, value, gradient)
+                         : NAME(one)(&row, job->plan, tables, job->by, value, gradient);
         if (status != DONE) {
             job->status = status;
             return;
@@ -398,8 +429,8 @@ static void *NAME(work)(void *argument)
 {
     Job *job = argument;
     long padded = (job->classes + PAD - 1) / PAD * PAD;
-    REAL few[3 * BLOCK];
-    REAL *scratch = padded <= BLOCK ? few : malloc((size_t)(3 * padded) * sizeof(REAL));
+    REAL few[ARRAYS * BLOCK];
+    REAL *scratch = padded <= BLOCK ? few : malloc((size_t)(ARRAYS * padded) * sizeof(REAL));
     if (scratch == NULL) {
         job->status = MEMORY;
         return NULL;

@@ -374,13 +374,12 @@ class WeightedSum(ProbabilityLoss):
         return _infinite_where((scores.values == -math.inf) & (weights > 0), values)
 
     def fused(self, num_classes: int) -> Form | None:
-        total = Form(())
-        for coefficient, member in self._active():
-            form = member.fused(num_classes)
-            if form is None:
-                return None
-            total = total + form * coefficient
-        return total
+        forms = [member.fused(num_classes) for _, member in self._active()]
+        known = [form for form in forms if form is not None and form.rescaling is None]
+        if len(known) < len(forms):
+            return None
+        scaled = [form * c for form, (c, _) in zip(known, self._active(), strict=True)]
+        return sum(scaled[1:], start=scaled[0])
 
     def label_mean(self, scores: Scores) -> Tensor:
         values = [c * member.label_mean(scores) for c, member in self._active()]

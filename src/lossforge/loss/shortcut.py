@@ -29,8 +29,12 @@ def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
     if type(input) is not Tensor or type(target) is not Tensor or input.dim() != 2:
         return None
     n, classes = input.shape
-    if target.dim() != 1 or target.shape[0] != n or target.dtype != torch.int64:
+    if target.dim() != 1 or target.shape[0] != n:
         return None
+    if target.dtype != torch.int64:
+        if target.dtype != torch.uint8:
+            return None
+        target = target.long()
     ignored, smoothing = loss.ignore_index, loss.label_smoothing
     if type(ignored) is not int or 0 <= ignored < classes:
         return None
