@@ -5,9 +5,11 @@ With LOSSFORGE_PURE=1 nothing is compiled, and the wheel is one for every machin
 
 import os
 import sys
+import sysconfig
 
 from setuptools import Extension, setup
 
+LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")  # which has no such interface yet
 KERNEL = Extension(
     "lossforge.kernels._rows",
     ["src/lossforge/kernels/rows.c"],
@@ -19,12 +21,12 @@ KERNEL = Extension(
     ],
     extra_link_args=["-pthread"],
     libraries=["m"],
-    py_limited_api=True,  # nothing of Python is in it: one build for every version
+    py_limited_api=LIMITED,  # nothing of Python is in it: one build for every version
     optional=True,  # without a compiler, losses are composed of torch operations
 )
 
 compiled = sys.platform != "win32" and not os.environ.get("LOSSFORGE_PURE")
 setup(
     ext_modules=[KERNEL] if compiled else [],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}} if compiled else {},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if compiled and LIMITED else {},
 )

@@ -52,7 +52,8 @@ def main() -> None:
         run([python, "-m", "pip", "install", *quiet, *constraints, str(wheel)])
         # from elsewhere, so that the checkout is not what is imported; torch warns without numpy
         ignore = ["-W", "error", "-W", "ignore:Failed to initialize NumPy:UserWarning"]
-        run([python, *ignore, "-c", TORCH_ALONE], cwd=folder)
+        built = "assert lossforge.kernels.is_built()" if shutil.which("cc") else ""
+        run([python, *ignore, "-c", TORCH_ALONE + built], cwd=folder)
         again = ["--force-reinstall", "--no-deps"]
         run([python, "-m", "pip", "install", *quiet, *again, str(pure)])
         without = TORCH_ALONE + "assert lossforge.kernels.describe() == 'composed'"

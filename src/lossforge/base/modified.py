@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..errors import check_number
 from ..kernels import Formula
-from .function import BaseFunction
+from .function import BaseFunction, formula_of
 from .point import Point
 
 
@@ -149,7 +149,7 @@ class Truncated(BaseFunction):
         self.try_out()
 
     def formula(self) -> Formula | None:
-        whole = self.base.formula()
+        whole = formula_of(self.base)
         return whole and replace(whole, floor=math.log(self.eps), top=self._top)
 
     def density(self, p: Tensor) -> Tensor:

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from ..base import BaseFunction
-from ..base.function import format_arguments
+from ..base.function import format_arguments, formula_of
 from ..base.point import Margin
 from ..errors import check_factor, check_integer
 from ..kernels import Form, Term
 from ..loss import Policy, Scores
 from ..numerics import in_blocks
-from .parts import DeclaredLoss, Part, formula_of
+from .parts import DeclaredLoss, Part
 from .target import check_base
 
 BALANCE = 0.1

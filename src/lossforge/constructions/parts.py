@@ -4,8 +4,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from ..base import BaseFunction, Smooth
-from ..kernels import Form, Formula, Role, Term
+from ..base import BaseFunction
+from ..base.function import formula_of
+from ..kernels import Form, Role, Term
 from ..loss import ProbabilityLoss
 
 
@@ -71,9 +72,3 @@ class DeclaredLoss(ProbabilityLoss):
             if part.factor != 0:
                 terms.append(Term(part.role, part.factor, formula))
         return Form(tuple(terms), self.constant(num_classes))
-
-
-def formula_of(base: BaseFunction) -> Formula | None:
-    """The formula of a base function, unless a class from elsewhere may compute something else."""
-    ours = type(base).__module__.partition(".")[0] == __name__.partition(".")[0]
-    return base.formula() if ours or isinstance(base, Smooth) else None

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from ..base import BaseFunction, Point
-from ..base.function import format_arguments, integrate
+from ..base.function import format_arguments, formula_of, integrate
 from ..errors import check_factor
 from ..kernels import Form, Term
 from ..loss import Policy, Scores
 from ..numerics import in_blocks
-from .parts import DeclaredLoss, Part, formula_of
+from .parts import DeclaredLoss, Part
 
 
 class TargetSeparation(DeclaredLoss):

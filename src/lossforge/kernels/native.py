@@ -7,7 +7,8 @@ environment variable LOSSFORGE_KERNEL=off forces the composed path, that is, tor
 import ctypes
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -17,8 +18,10 @@ import torch
 
 SWITCH = "LOSSFORGE_KERNEL"
 
+LAYOUT = 1  # of what Python and C hand to each other, as in rows.c
 DONE = 0  # what `rows` returns if it has written all rows
-_off = os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false")
+_off = os.environ.get(SWITCH, "").strip().lower() not in ("", "on", "1")
+_composed = ContextVar("_composed", default=False)
 
 
 @cache
@@ -26,9 +29,10 @@ def library() -> ctypes.CDLL | None:
     """Load the compiled library; None if it was not built."""
     here = Path(__file__).parent
     for suffix in EXTENSION_SUFFIXES:
-        path = here / f"_rows{suffix}"
-        if path.exists():
-            return _declared(ctypes.CDLL(str(path)))
+        with suppress(OSError, AttributeError):  # there is none, or one of another machine or time
+            found = ctypes.CDLL(str(here / f"_rows{suffix}"))
+            if found.lossforge_layout() == LAYOUT:
+                return _declared(found)
     return None
 
 
@@ -45,7 +49,7 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def functions(dtype: torch.dtype) -> tuple[Any, Any]:
-    """The C functions `rows`, for logits of a dtype, and `labels`; the library must be there."""
+    """The C functions `rows`, for logits of a dtype, and `labels`; the library must be built."""
     found = library()
     assert found is not None
     rows = found.lossforge_rows_f64 if dtype == torch.float64 else found.lossforge_rows_f32
@@ -59,24 +63,23 @@ def is_built() -> bool:
 
 def is_on() -> bool:
     """Whether the compiled kernel may evaluate losses."""
-    return not _off and library() is not None
+    return not (_off or _composed.get()) and library() is not None
 
 
 @contextmanager
 def composed() -> Iterator[None]:
-    """Evaluate losses by torch operations inside the block."""
-    global _off
-    before, _off = _off, True
+    """Evaluate losses by torch operations inside the block, in this thread."""
+    token = _composed.set(True)
     try:
         yield
     finally:
-        _off = before
+        _composed.reset(token)
 
 
 def describe() -> str:
     """Say in a few words which path evaluates losses: part of a run's circumstances."""
     found = library()
-    if found is None:
+    if found is None or _composed.get():
         return "composed"
     if _off:
         return f"composed ({SWITCH}=off)"

@@ -25,7 +25,7 @@ enum { ARRAYS = 4 };       /* of a row's length, for the kernel's own use */
 enum { MOST_PARTS = 8, MOST_TERMS = 32 };
 enum { SPLIT = 1 << 15 };  /* numbers from which on a second thread pays */
 
-/* what `rows` returns; native.py has the same numbers */
+/* what `rows` returns */
 enum { DONE, LABEL, LOGITS, MEMORY };
 
 enum role { TARGET, OTHERS, PAIRS, SHARE, REMAINDER };
@@ -53,7 +53,7 @@ typedef struct {
     Part parts[MOST_PARTS];
 } Plan;
 
-/* numbers as `plan.py` writes them */
+/* numbers as `Form.numbers` of formula.py writes them */
 static void read_plan(const double *numbers, Plan *plan)
 {
     plan->count = (int)*numbers++;
@@ -197,7 +197,7 @@ INLINE float logarithm_f32(float x)
     float m;
     memcpy(&word, &x, 4);
     n = (word - 0x3f3504f3) >> 23; /* the word of the root of one half */
-    word -= n << 23;
+    word -= (int32_t)((uint32_t)n << 23);
     memcpy(&m, &word, 4);
     float f = (m - 1.0f) / (m + 1.0f), g = f * f;
     float sum = 1.0f / 11;
@@ -253,6 +253,12 @@ INLINE double logarithm_f64(double x)
 #define SQUARE_ROOT sqrt
 #include "rows.h"
 
+/* Of what is handed over: the arguments of `rows`, the numbers of a plan, roles and kinds. */
+int lossforge_layout(void)
+{
+    return 1; /* LAYOUT in native.py */
+}
+
 const char *lossforge_compiler(void)
 {
     return __VERSION__;
@@ -307,7 +313,7 @@ static int run(void *(*work)(void *), Job whole, long rows, long threads)
    `by`; into `total`, unless it is null, the sum of the values times `by`.
 
    Returns DONE, or LABEL if a label is out of range, or LOGITS if one is not finite and the plan has
-   parts that are not polynomials. */
+   parts that are not polynomials, or if sums overflow, or MEMORY if there is none. */
 #define ENTRY(suffix, type)                                                                          \
     int lossforge_rows_##suffix(const double *numbers, const type *logits, const int64_t *target,     \
                                 long rows, long classes, double by, type *value, type *total,         \

@@ -227,7 +227,7 @@ INLINE int NAME(normalised)(NAME(Row) * row, const Part *part, const int focal, 
     if (remainder && row->log_p <= part->floor) own = (Own){part->top, 0};
     double mine = remainder ? part->top - own.value : own.value, others = total;
     total += mine;
-    if (!(total > 0)) return LOGITS;
+    if (!(total > 0 && total < INFINITY)) return LOGITS;
     double share = mine / total, each = part->factor * share / total;
     row->value += (remainder ? -part->factor : part->factor) * share;
     row->own -= part->factor * own.slope * (others / total) / total;
@@ -311,7 +311,7 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
         if (!plan->smooth) return LOGITS;
         long masked = 0;
         for (long k = 0; k < row->classes; k++) masked += z[k] == -INFINITY;
-        int known = finite + masked == row->classes; /* no NaN, no +inf */
+        int known = finite > 0 && finite + masked == row->classes; /* no NaN, no +inf */
         if (!known || mine == -INFINITY) {
             /* a masked class cannot be the right one: infinite, with nothing to learn from it */
             *value = known ? INFINITY : NAN;

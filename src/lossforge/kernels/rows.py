@@ -19,16 +19,14 @@ class Kernel:
     """
 
     def __init__(self, form: Form, classes: int, dtype: torch.dtype) -> None:
-        self.form = form
         self.classes = classes
         self.is_cross_entropy = form.is_cross_entropy
         self._numbers = form.numbers(double=dtype == torch.float64)
         self._address = self._numbers.buffer_info()[0]
         self._rows, self._labels = native.functions(dtype)
 
-    def counts(self, target: Tensor) -> bool:
-        """Whether every label is one of the classes."""
-        target = target.contiguous()
+    def labels_valid(self, target: Tensor) -> bool:
+        """Whether every label, of contiguous ones, is one of the classes."""
         return bool(self._labels(target.data_ptr(), target.shape[0], self.classes))
 
     def rows(

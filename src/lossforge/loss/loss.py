@@ -58,7 +58,7 @@ class Loss(nn.Module, ABC):
             raise AttributeError(f"{name} is fixed when a loss is made; make another {kind}")
         super().__setattr__(name, value)
         if name in shortcut.METHODS:
-            shortcut.forget(self)
+            shortcut.forget()
 
     def __delattr__(self, name: str) -> None:
         if name in self._fixed:
@@ -223,12 +223,7 @@ class Loss(nn.Module, ABC):
         if not scores.normalised:
             values = shortcut.by_kernel(self, scores.values, label, "none")
         if values is None:
-            values = self.from_scores(scores, label)
-        if not scores.normalised:
-            # A masked class cannot be the right one: infinite, as in cross entropy.
-            masked = scores.values.gather(1, label[:, None])[:, 0] == -math.inf
-            # Where it is infinite already, its gradient is kept.
-            values = torch.where(masked & (values < math.inf), math.inf, values)
+            values = self.at_labels(scores, label)
         row_weight = None if weight is None else weight[label]
         if row_weight is not None:
             values = values * row_weight
@@ -239,6 +234,16 @@ class Loss(nn.Module, ABC):
             return values, len(label) if row_weight is None else row_weight.sum()
         kept = keep if row_weight is None else torch.where(keep, row_weight, 0)
         return torch.where(keep, values, 0), kept.sum()
+
+    def at_labels(self, scores: Scores, label: Tensor) -> Tensor:
+        """(N,) values by torch operations, before any policy, with the rule for masked labels."""
+        values = self.from_scores(scores, label)
+        if scores.normalised:
+            return values
+        # A masked class cannot be the right one: infinite, as in cross entropy.
+        masked = scores.values.gather(1, label[:, None])[:, 0] == -math.inf
+        # Where it is infinite already, its gradient is kept.
+        return torch.where(masked & (values < math.inf), math.inf, values)
 
     def _soft(self, scores: Scores, target: Tensor, weight: Tensor | None) -> Tensor:
         """Expected values under class probabilities."""
@@ -328,6 +333,13 @@ class ProbabilityLoss(Loss):
         return self.from_scores(Scores(logits), target)
 
 
+class _Members(nn.ModuleList):
+    """The losses of a sum."""
+
+    def __setitem__(self, index: int, module: nn.Module) -> None:
+        raise AttributeError("the losses of a sum are fixed when it is made; make another sum")
+
+
 class WeightedSum(ProbabilityLoss):
     """A sum of losses with coefficients; what ``0.9 * a + 0.1 * b`` builds.
 
@@ -354,7 +366,7 @@ class WeightedSum(ProbabilityLoss):
         for coefficient, _ in flat:
             check_factor("a coefficient", coefficient)
         self.coefficients = tuple(coefficient for coefficient, _ in flat)
-        self.members = nn.ModuleList(member for _, member in flat)
+        self.members = _Members(member for _, member in flat)
 
     @property
     def terms(self) -> tuple[tuple[float, Loss], ...]:

@@ -15,8 +15,6 @@ from ..errors import check_number
 
 Reduction = Literal["none", "mean", "sum"]
 REDUCTIONS = ("none", "mean", "sum")
-wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-"""Whether a function transform stands in for a tensor."""
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -160,7 +158,10 @@ def _check_indices(
 
 def transformed(tensor: Tensor) -> bool:
     """Whether a compiler or a function transform (vmap, grad) stands in for the tensor."""
-    return torch.compiler.is_compiling() or wrapped(tensor)
+    if torch.compiler.is_compiling():
+        return True
+    wrapped: bool = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return wrapped
 
 
 def readable(tensor: Tensor) -> bool:

@@ -1,8 +1,8 @@
-"""The short way through a call: a fused kernel, and few checks where a call is a common one.
+"""The fast path of common calls: a fused kernel and few checks.
 
 The kernel returns the gradient with the values, and what is left of the backward pass is a product
-with the incoming derivative. Whatever is unusual, be it wrong or only rare, gets None for an answer
-and goes the long way.
+with the incoming derivative. For whatever is unusual, be it wrong or only rare, the functions
+return None, and `Loss` falls back to all checks and torch operations.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,18 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from .. import kernels
 from ..kernels import Kernel
-from .policy import REDUCTIONS, Reduction, wrapped
+from .policy import REDUCTIONS, Reduction
 from .scores import Scores
 
 if TYPE_CHECKING:
     from .loss import Loss
 
 KERNELS = "_kernels"  # the attribute of a loss that holds what was chosen for it
-METHODS = {"forward", "from_scores", "per_sample", "expected", "parts", "transform"}
+METHODS = {
+    *("forward", "from_scores", "per_sample", "expected", "transform"),
+    *("parts", "constant", "coefficient", "fused"),
+}
 _LIBRARY = __name__.partition(".")[0]
+_changes = 0  # of methods, on any loss
 
 
 def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
@@ -38,7 +43,9 @@ def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
     ignored, smoothing = loss.ignore_index, loss.label_smoothing
     if type(ignored) is not int or 0 <= ignored < classes:
         return None
-    if type(smoothing) is not float or smoothing != 0 or loss._buffers["weight"] is not None:
+    if type(smoothing) is not float or smoothing != 0:
+        return None
+    if loss._buffers.get("weight", loss) is not None:  # or it is no buffer any more
         return None
     if loss.reduction not in REDUCTIONS:
         return None
@@ -46,7 +53,7 @@ def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
 
 
 def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction) -> Tensor | None:
-    """The reduced loss by a kernel, as often differentiable as the composed one.
+    """The reduced loss by a kernel, differentiable to the same order as the composed one.
 
     None where there is no kernel, and where it does not cover a row: a label out of range, logits
     that are masked or not finite.
@@ -57,17 +64,19 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
         target: (N,) class indices.
         reduction: "none", "mean" or "sum".
     """
-    if type(logits) is not Tensor or not kernels.is_on() or _is_watched():
+    if type(logits) is not Tensor or _is_watched() or not kernels.is_on():
         return None
-    if not (logits.is_cpu and target.is_cpu) or wrapped(logits) or wrapped(target):
+    if not (logits.is_cpu and target.is_cpu) or logits.layout != torch.strided:
+        return None
+    if logits.is_neg() or logits._is_zerotensor():  # their memory is not what they stand for
         return None
     kernel = _kernel_of(loss, logits.shape[1], logits.dtype)
     if kernel is None:
         return None
     target = target.contiguous()
     if kernel.is_cross_entropy:
-        counts = kernel.counts(target)
-        return F.cross_entropy(logits, target, reduction=reduction) if counts else None
+        valid = kernel.labels_valid(target)
+        return F.cross_entropy(logits, target, reduction=reduction) if valid else None
     call = _Call(kernel, loss, target, reduction)
     logits = logits.contiguous()
     if not (logits.requires_grad and torch.is_grad_enabled()):
@@ -79,15 +88,16 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
     return result
 
 
-def forget(loss: "Loss") -> None:
-    """Choose the kernels of a loss again."""
-    vars(loss).pop(KERNELS, None)
+def forget() -> None:
+    """Choose the kernels of all losses again: a method of one of them was replaced."""
+    global _changes
+    _changes += 1
 
 
 def _kernel_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Kernel | None:
     """The kernel for logits of so many classes, chosen once."""
-    state, key = loss.__dict__, (classes, dtype)
-    chosen: dict[tuple[int, torch.dtype], Kernel | None] | None = state.get(KERNELS)
+    state, key = loss.__dict__, (classes, dtype, _changes)
+    chosen: dict[tuple[int, torch.dtype, int], Kernel | None] | None = state.get(KERNELS)
     if chosen is None:
         chosen = state[KERNELS] = {}
     if key not in chosen:
@@ -96,11 +106,14 @@ def _kernel_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Kernel | None:
 
 
 def _is_watched() -> bool:
-    """Whether a compiler, a tracer or a mode has to see the torch operations of a loss."""
-    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
-        return True
-    modes: int = torch._C._len_torch_dispatch_stack()
-    return modes > 0
+    """Whether a compiler, a transform, a tracer or a mode must see the torch operations."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_tracing_state() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or forward_ad._current_level >= 0
+    )
 
 
 def _is_own_code(loss: "Loss") -> bool:
@@ -146,16 +159,22 @@ class _Reduced(torch.autograd.Function):
         result = call.evaluate(logits, gradient)
         if result is None:
             raise _UncoveredError
-        ctx.save_for_backward(logits, gradient)
-        ctx.call = call
+        ctx.save_for_backward(gradient, call.target)
+        # A backward pass that is not differentiated needs no logits, which may change till then.
+        ctx.call, ctx.logits, ctx.version = call, logits, logits._version
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        logits, gradient = ctx.saved_tensors
+        gradient, target = ctx.saved_tensors
         if torch.is_grad_enabled():  # this pass may be differentiated in turn
-            call = ctx.call
-            value = call.reduce(call.loss.from_scores(Scores(logits), call.target))
+            call, logits = ctx.call, ctx.logits
+            if logits._version != ctx.version:
+                raise RuntimeError(
+                    "the logits were changed in place after the loss was computed; clone them for "
+                    "derivatives of the gradient"
+                )
+            value = call.reduce(call.loss.at_labels(Scores(logits), target))
             (result,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return result, None
         return gradient * (grad[:, None] if grad.dim() else grad), None
