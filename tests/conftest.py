@@ -2,12 +2,15 @@
 
 import os
 import random
+import signal
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from lossforge import interrupts
 
 pytest_plugins = ["plugins.skips"]
 
@@ -25,6 +28,7 @@ os.environ["LOSSFORGE_CHECKPOINT_SECONDS"] = "0"
 def _float64_and_seed() -> Iterator[None]:
     dtype = torch.get_default_dtype()
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    handlers = {one: signal.getsignal(one) for one in interrupts.SIGNALS}
     torch.set_default_dtype(torch.float64)
     torch.manual_seed(0)
     np.random.seed(0)
@@ -34,6 +38,10 @@ def _float64_and_seed() -> Iterator[None]:
     torch.set_rng_state(states[0])
     np.random.set_state(states[1])
     random.setstate(states[2])
+    # a signal that a test left ignored would be ignored by the children of the next one
+    for one, handler in handlers.items():
+        if handler is not None:
+            signal.signal(one, handler)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

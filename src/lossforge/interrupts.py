@@ -72,7 +72,8 @@ def end() -> None:
     # as unhandled: `python -m` then ends by SIGINT whatever its status, until the next such call.
     exec("")  # noqa: S102
     for one in SIGNALS:
-        if one != signal.SIGINT:
+        # a command called by another program leaves that program's handlers alone
+        if one != signal.SIGINT and signal.getsignal(one) is _note:
             signal.signal(one, signal.SIG_IGN)
 
 

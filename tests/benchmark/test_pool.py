@@ -42,7 +42,7 @@ def _search_worker():
 @pytest.mark.parametrize("early", [False, True], ids=["while it waits", "before"])
 def test_a_signal_ends_a_worker_that_waits_for_its_task(monkeypatch, find, early):
     main = find().main
-    monkeypatch.setattr(interrupts, "install", lambda: None)
+    monkeypatch.setattr(interrupts, "install", lambda **_: None)
     monkeypatch.setattr(interrupts, "_received", signal.SIGTERM if early else None)
     monkeypatch.setattr(sys, "argv", ["worker", "store"])
     pipe = OpenPipe()
