@@ -117,6 +117,8 @@ static Own own_of(const Part *part, double log_p, double p, double q)
     case POWER:
         return (Own){-expm1(a * log_p) / a, exp(a * log_p)};
     case SHIFTED_POWER:
+        /* a + p is small beside q: a rounding error of q counts 1 / a times */
+        if (q > 0.5) q = -expm1(log_p);
         return (Own){-power_change(a + 1, -q, b), p * pow(a + p, b - 1)};
     default: /* MIRRORED_POWER */
         return (Own){power_change(a - 1, q, b), p * pow(a - p, b - 1)};
