@@ -11,13 +11,24 @@ from scipy import stats
 from lossforge.benchmark.archive import differences, unpack
 from lossforge.benchmark.records import Record
 from lossforge.benchmark.statistics import CONFIDENCE
+from lossforge.kernels import COMPOSED
 
 
-def circumstances(records: Sequence[Record]) -> set[tuple[str, str]]:
-    """Return CPU models and torch versions, on which bits depend besides the spec."""
+def circumstances(records: Sequence[Record]) -> set[tuple[str, str, str]]:
+    """Return CPU models, torch versions and paths of the losses: bits depend on them too."""
     return {
-        (str(r.about.get("device")), str(r.about.get("versions", {}).get("torch"))) for r in records
+        (
+            str(record.about.get("device")),
+            f"torch {record.about.get('versions', {}).get('torch')}",
+            _path(record.about.get("kernel")),
+        )
+        for record in records
     }
+
+
+def _path(kernel: str | None) -> str:
+    """How losses were computed; records say nothing of it from before there was a kernel."""
+    return "torch operations" if kernel is None or kernel.startswith(COMPOSED) else kernel
 
 
 def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
@@ -34,7 +45,7 @@ def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
     before, after = circumstances(kept), circumstances(records)
     if before == after and len(before) == 1:
         return "equal bits", differences(path, records)
-    other = " and ".join(sorted(" with torch ".join(pair) for pair in after - before or after))
+    other = " and ".join(sorted(", ".join(each) for each in after - before or after))
     criterion = f"cells within the 95 % Welch interval, because these runs are of {other}"
     return criterion, _missing(kept, records) + outside(kept, records)
 

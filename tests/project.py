@@ -34,7 +34,7 @@ def make(project: Path, target: str, arguments: str = "") -> subprocess.Complete
     return run(project, "make", *installed, target, f"ARGS={arguments}")
 
 
-def run(project: Path, *command: object) -> subprocess.CompletedProcess[str]:
+def run(project: Path, *command: object, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command in the copy, without data and with one thread."""
     return subprocess.run(
         list(map(str, command)),
@@ -45,6 +45,7 @@ def run(project: Path, *command: object) -> subprocess.CompletedProcess[str]:
             "LOSSFORGE_DATA": str(project / "none"),
             "MPLBACKEND": "agg",
             "OMP_NUM_THREADS": "1",
+            **environment,
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

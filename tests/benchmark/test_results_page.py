@@ -375,6 +375,14 @@ def test_the_same_bits_pass_on_the_same_machine(places, capsys):
     assert "digits: as committed (12 runs; equal bits)" in capsys.readouterr().out
 
 
+def test_old_records_are_of_torch_operations(places, capsys):
+    folder, words = places
+    switched = ABOUT | {"kernel": "composed (LOSSFORGE_KERNEL=off)"}
+    again(folder, runs(losses=("CE", "BEF"), about=switched))
+    assert results.main([*words, "check", "digits"]) == 0
+    assert "equal bits" in capsys.readouterr().out
+
+
 def test_other_bits_fail_on_the_same_machine(places, capsys):
     folder, words = places
     again(folder, runs(losses=("CE", "BEF"), changes={("CE", "instance:0.6"): 89.00001}))
@@ -386,7 +394,12 @@ def test_other_bits_fail_on_the_same_machine(places, capsys):
 
 
 @pytest.mark.parametrize(
-    "other", [{"device": "B CPU"}, {"versions": {**ABOUT["versions"], "torch": "2.99.0"}}]
+    "other",
+    [
+        {"device": "B CPU"},
+        {"versions": {**ABOUT["versions"], "torch": "2.99.0"}},
+        {"kernel": "C, x86-64-v3, 12.2.0"},
+    ],
 )
 @pytest.mark.parametrize(("shift", "status"), [(0.1, 0), (0.5, 1)])
 def test_elsewhere_means_may_differ_by_chance_alone(places, capsys, other, shift, status):

@@ -5,10 +5,11 @@ differentiable function of it. `Loss` asks for a kernel and otherwise composes t
 """
 
 from .formula import Form, Formula, Rescaling, Role, Term
-from .native import composed, describe, is_built, is_on
+from .native import COMPOSED, composed, describe, is_built, is_on
 from .rows import Kernel, choose
 
 __all__ = [
+    "COMPOSED",
     "Form",
     "Formula",
     "Kernel",

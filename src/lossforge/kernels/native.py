@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 SWITCH = "LOSSFORGE_KERNEL"
+COMPOSED = "composed"  # how the description of the composed path begins
 
 LAYOUT = 1  # of what Python and C hand to each other, as in rows.c
 DONE = 0  # what `rows` returns if it has written all rows
@@ -80,8 +81,8 @@ def describe() -> str:
     """Say in a few words which path evaluates losses: part of a run's circumstances."""
     found = library()
     if found is None or _composed.get():
-        return "composed"
+        return COMPOSED
     if _off:
-        return f"composed ({SWITCH}=off)"
+        return f"{COMPOSED} ({SWITCH}=off)"
     texts = found.lossforge_instructions(), found.lossforge_compiler()
     return f"C, {', '.join(text.decode() for text in texts)}"
