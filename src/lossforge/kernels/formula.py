@@ -154,6 +154,12 @@ class Form:
         return 1 <= len(self.terms) <= _MOST_TERMS and all(term.covered for term in self.terms)
 
     @property
+    def smooth(self) -> bool:
+        """Whether any row can be evaluated, masked and infinite logits included."""
+        polynomials = all(term.formula.kind == "polynomial" for term in self.terms)
+        return polynomials and self.rescaling is None
+
+    @property
     def is_cross_entropy(self) -> bool:
         """Whether torch has this loss itself."""
         return self == Form((Term("target", 1.0, Formula("log")),))

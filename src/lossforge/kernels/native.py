@@ -20,7 +20,7 @@ SWITCH = "LOSSFORGE_KERNEL"
 COMPOSED = "composed"  # how the description of the composed path begins
 
 LAYOUT = 1  # of what Python and C hand to each other, as in rows.c
-DONE = 0  # what `rows` returns if it has written all rows
+DONE, MEMORY = 0, 3  # what `rows` returns if it has written all rows, or has no memory for one
 _off = os.environ.get(SWITCH, "").strip().lower() not in ("", "on", "1")
 _composed = ContextVar("_composed", default=False)
 

@@ -1,6 +1,6 @@
 """The compiled kernel for one loss."""
 
-from collections.abc import Callable
+from array import array
 
 import torch
 from torch import Tensor
@@ -8,22 +8,38 @@ from torch import Tensor
 from . import native
 from .formula import Form
 
+DTYPES = (torch.float32, torch.float64)
+
 
 class Kernel:
     """The kernel for one loss, number of classes and dtype.
 
     Args:
-        form: The loss.
+        numbers: The loss: `Form.numbers` in the precision of the dtype.
         classes: The number of classes.
         dtype: Of the logits.
+        is_cross_entropy: Whether torch has this loss itself.
     """
 
-    def __init__(self, form: Form, classes: int, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        numbers: "array[float]",
+        classes: int,
+        dtype: torch.dtype,
+        *,
+        is_cross_entropy: bool = False,
+    ) -> None:
         self.classes = classes
-        self.is_cross_entropy = form.is_cross_entropy
-        self._numbers = form.numbers(double=dtype == torch.float64)
+        self.is_cross_entropy = is_cross_entropy
+        self._numbers = numbers
         self._address = self._numbers.buffer_info()[0]
         self._rows, self._labels = native.functions(dtype)
+
+    @classmethod
+    def of(cls, form: Form, classes: int, dtype: torch.dtype) -> "Kernel":
+        """The kernel for a form that is covered; the library must be built."""
+        numbers = form.numbers(double=dtype == torch.float64)
+        return cls(numbers, classes, dtype, is_cross_entropy=form.is_cross_entropy)
 
     def labels_valid(self, target: Tensor) -> bool:
         """Whether every label, of contiguous ones, is one of the classes."""
@@ -38,8 +54,8 @@ class Kernel:
         *,
         total: Tensor | None = None,
         by: float = 1.0,
-    ) -> bool:
-        """Write the values and what else is asked for; False if a row is not covered.
+    ) -> int:
+        """Write the values and what else is asked for.
 
         Args:
             logits: (N, C), contiguous.
@@ -48,9 +64,12 @@ class Kernel:
             gradient: (N, C) derivatives of the values times `by`.
             total: () sum of the values times `by`.
             by: A factor, such as 1 / N for a mean.
+
+        Returns:
+            `native.DONE`, or another status if a row is not covered.
         """
         n, classes = logits.shape
-        status = self._rows(
+        status: int = self._rows(
             self._address,
             logits.data_ptr(),
             target.data_ptr(),
@@ -62,12 +81,4 @@ class Kernel:
             None if gradient is None else gradient.data_ptr(),
             torch.get_num_threads(),
         )
-        return bool(status == native.DONE)
-
-
-def choose(fused: Callable[[int], Form | None], classes: int, dtype: torch.dtype) -> Kernel | None:
-    """The kernel for a loss, if the library is there and covers it."""
-    if native.library() is None or dtype not in (torch.float32, torch.float64) or classes < 2:
-        return None
-    form = fused(classes)
-    return Kernel(form, classes, dtype) if form is not None and form.covered else None
+        return status

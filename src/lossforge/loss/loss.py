@@ -95,6 +95,11 @@ class Loss(nn.Module, ABC):
         """This loss as data for a kernel, if there is one for K classes."""
         return None
 
+    def _operator_form(self, classes: int, dtype: torch.dtype, changes: str) -> str:
+        from .graphs import operator_form  # which also has compilers call this, not trace it
+
+        return operator_form(self, classes, dtype)
+
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         r"""(N,) sums :math:`\sum_c w_c L(u, c)` under weights (N, C) of the labels.
 

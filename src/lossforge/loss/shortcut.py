@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import kernels
-from ..kernels import Kernel
+from ..kernels import Form, Kernel
 from .policy import REDUCTIONS, Reduction
 from .scores import Scores
 
@@ -26,11 +26,14 @@ METHODS = {
     *("parts", "constant", "coefficient", "fused"),
 }
 _LIBRARY = __name__.partition(".")[0]
-_changes = 0  # of methods, on any loss
+# How often a method of any loss was replaced. As text: a compiler compares it and adapts to none.
+changes = "0"
 
 
 def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
     """The loss of a batch of logits with a label each, and no policy but a reduction."""
+    if torch.compiler.is_compiling():  # a graph cannot ask whether a label is to be ignored
+        return None
     if type(input) is not Tensor or type(target) is not Tensor or input.dim() != 2:
         return None
     n, classes = input.shape
@@ -64,6 +67,11 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
         target: (N,) class indices.
         reduction: "none", "mean" or "sum".
     """
+    if torch.compiler.is_compiling():
+        from .graphs import by_operator
+
+        assert reduction == "none"
+        return by_operator(loss, logits, target)
     if type(logits) is not Tensor or _is_watched() or not kernels.is_on():
         return None
     if not (logits.is_cpu and target.is_cpu) or logits.layout != torch.strided:
@@ -90,30 +98,43 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
 
 def forget() -> None:
     """Choose the kernels of all losses again: a method of one of them was replaced."""
-    global _changes
-    _changes += 1
+    global changes
+    changes = str(int(changes) + 1)
 
 
 def _kernel_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Kernel | None:
     """The kernel for logits of so many classes, chosen once."""
-    state, key = loss.__dict__, (classes, dtype, _changes)
-    chosen: dict[tuple[int, torch.dtype, int], Kernel | None] | None = state.get(KERNELS)
+    state, key = loss.__dict__, (classes, dtype, changes)
+    chosen: dict[tuple[int, torch.dtype, str], Kernel | None] | None = state.get(KERNELS)
     if chosen is None:
         chosen = state[KERNELS] = {}
     if key not in chosen:
-        chosen[key] = kernels.choose(loss.fused, classes, dtype) if _is_own_code(loss) else None
+        form = form_of(loss, classes, dtype)
+        chosen[key] = None if form is None else Kernel.of(form, classes, dtype)
     return chosen[key]
 
 
+def form_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Form | None:
+    """A loss as data, if the kernel covers it for so many classes."""
+    if not kernels.is_built() or dtype not in kernels.DTYPES or classes < 2:
+        return None
+    form = loss.fused(classes) if _is_own_code(loss) else None
+    return form if form is not None and form.covered else None
+
+
 def _is_watched() -> bool:
-    """Whether a compiler, a transform, a tracer or a mode must see the torch operations."""
+    """Whether a transform, a tracer or a mode must see the torch operations."""
     return (
-        torch.compiler.is_compiling()
-        or torch._C._functorch.peek_interpreter_stack() is not None
+        is_transformed()
         or torch._C._get_tracing_state() is not None
         or torch._C._len_torch_dispatch_stack() > 0
-        or forward_ad._current_level >= 0
     )
+
+
+def is_transformed() -> bool:
+    """Whether `torch.func` or forward-mode differentiation is at work."""
+    differentiating = forward_ad._current_level >= 0
+    return differentiating or torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def _is_own_code(loss: "Loss") -> bool:
@@ -137,10 +158,10 @@ class _Call(NamedTuple):
         n, reduced = logits.shape[0], self.reduction != "none"
         by = 1 / n if n and self.reduction == "mean" else 1.0
         values, total = logits.new_empty(n), logits.new_empty(()) if reduced else None
-        covered = self.kernel.rows(logits, self.target, values, gradient, total=total, by=by)
+        status = self.kernel.rows(logits, self.target, values, gradient, total=total, by=by)
         if n == 0:  # the mean of nothing is NaN
             return self.reduce(values)
-        return (values if total is None else total) if covered else None
+        return (values if total is None else total) if status == kernels.DONE else None
 
     def reduce(self, values: Tensor) -> Tensor:
         if self.reduction == "none":
