@@ -73,7 +73,9 @@ def _batch(chance: random.Random, classes: int, dtype: torch.dtype) -> tuple[Ten
     target = torch.randint(classes, (rows,), generator=generator)
     if chance.random() < 0.3:
         masked = torch.rand(rows, classes, generator=generator) < chance.random()
-        logits = logits.masked_fill(masked.scatter(1, target[:, None], False), -math.inf)
+        if chance.random() < 0.8:  # the label is one of the classes that are left
+            masked = masked.scatter(1, target[:, None], False)
+        logits = logits.masked_fill(masked, -math.inf)
     if chance.random() < 0.3:
         target[torch.rand(rows, generator=generator) < 0.3] = -7
     if chance.random() < 0.1:

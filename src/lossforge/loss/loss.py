@@ -20,7 +20,6 @@ from . import shortcut
 from .policy import Policy, Reduction
 from .scores import Scores
 
-_LIBRARY = __name__.partition(".")[0]
 _DENSE_BLOCK = 1 << 22  # elements a block of classes may take in a dense expected loss
 
 
@@ -46,7 +45,7 @@ class Loss(nn.Module, ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         # a class from elsewhere answers for its own attributes
-        if "__init__" in vars(cls) and cls.__module__.startswith(f"{_LIBRARY}."):
+        if "__init__" in vars(cls) and shortcut.is_from_library(cls):
             taken = inspect.signature(cls.__init__).parameters
             cls._fixed |= taken.keys() - Policy.__annotations__.keys()
         if "expected" in vars(cls) and "label_mean" not in vars(cls):

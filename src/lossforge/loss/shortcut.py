@@ -142,7 +142,12 @@ def _is_own_code(loss: "Loss") -> bool:
     members = [one for one in loss.modules() if hasattr(one, "from_scores")]
     if any(not vars(one).keys().isdisjoint(METHODS) for one in members):
         return False
-    return all(type(one).__module__.partition(".")[0] == _LIBRARY for one in members)
+    return all(is_from_library(type(one)) for one in members)
+
+
+def is_from_library(kind: type) -> bool:
+    """Whether a class is part of this package."""
+    return kind.__module__.partition(".")[0] == _LIBRARY
 
 
 class _Call(NamedTuple):
