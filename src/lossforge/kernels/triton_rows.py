@@ -1,107 +1,171 @@
-r"""lam TS + mu BR on CUDA: value and gradient of each row in one launch of a Triton kernel.
+r"""Losses of polynomial base functions on CUDA: values and gradients in one launch of Triton.
 
-With u the softmax of a row of logits z, t its label, r its rivals that are not masked, :math:`v =
-\sum_{i \ne t} u_i` and :math:`A = \sum_{i \ne t} u_i \varphi(u_i)`, target separation is
-
-.. math::
-    \text{value} &= v Q(v) + a \sum_{i \ne t} u_i P(u_i), \qquad a = \max(\tau / r, a_0) \\
-    \partial_{z_t} &= -u_t (\varphi(u_t) v + a A) \\
-    \partial_{z_k} &= u_k (a \varphi(u_k) + u_t \varphi(u_t) - a A), \qquad k \ne t,
-
-and binary reduction, with :math:`p_i = \sigma(z_t - z_i)` and :math:`q_i = \sigma(z_i - z_t)`, is
+A loss is a constant and a sum of terms in the roles target, others and pairs (`formula`). Let u be
+the softmax of a row of logits z, t its label, r the number of its rivals that are not masked,
+:math:`v = \sum_{i \ne t} u_i`, :math:`p_i = \sigma(z_t - z_i)` and :math:`q_i = \sigma(z_i - z_t)`.
+The terms of one role add up to one density :math:`\varphi = \sum_j c_j \varphi_j`, where
+:math:`c_j = \text{factor}_j \max(\text{shared}_j / r, \text{least}_j)`, and so do its means P over
+[0, x] and Q over [1 - y, 1]. With T, O and B for the three roles and :math:`A = \sum_{i \ne t} u_i
+\varphi_O(u_i)`,
 
 .. math::
-    \text{value} = \frac{1}{\min(r, R)} \sum_{i \ne t} q_i Q(q_i), \qquad
-    \partial_{z_i} = \frac{\varphi(p_i) p_i q_i}{\min(r, R)}, \qquad
-    \partial_{z_t} = -\sum_{i \ne t} \partial_{z_i}.
+    \text{value} &= \text{constant} + v Q_T(v) + \sum_{i \ne t} u_i P_O(u_i)
+        + \sum_{i \ne t} q_i Q_B(q_i) \\
+    \partial_{z_k} &= u_k (\varphi_O(u_k) + u_t \varphi_T(u_t) - A) + p_k q_k \varphi_B(p_k),
+        \qquad k \ne t \\
+    \partial_{z_t} &= -u_t (v \varphi_T(u_t) + A) - \sum_{i \ne t} p_i q_i \varphi_B(p_i).
 
-Densities :math:`\varphi` and their means P over [0, x] and Q over [1 - y, 1] are polynomials. Both
-p and q come from :math:`\exp(-|z_t - z_i|)`, which neither overflows nor cancels, whatever the
-distance of the label from the largest logit. Sums have one float32 accumulator for each class of a
-block, and are added up as a tree at the end. The tests interpret the kernel on the CPU and compile
-it for devices, but no device has run it: there the exponential is the hardware's, whose relative
-error grows from 2^-22 to about 1e-5 at terms that all but underflow.
+All of these are polynomials, and those of one role, shared and least are added up by their
+coefficients beforehand: BEF, or a sum of many such losses, evaluates one polynomial for each letter
+above. Both p and q come from :math:`\exp(-|z_t - z_i|)`, which neither overflows nor cancels,
+whatever the distance of the label from the largest logit. Sums have one float32 accumulator for
+each class of a block, and are added up as a tree at the end.
+
+The tests interpret the kernel on the CPU and compile it for devices, but no device has run it:
+there the exponential is the hardware's, whose relative error grows from 2^-22 to about 1e-5 at
+terms that all but underflow.
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from functools import cache
+from itertools import chain, zip_longest
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from . import native
+from .formula import Form, Role, Term
 
 _BLOCK = 4096  # classes at a time, a power of 2
 _PER_THREAD = 16
 
 
-@dataclass(frozen=True)
-class Form:
-    """The numbers of lam TS + mu BR.
+class TritonKernel:
+    """The Triton kernel for one loss and number of classes, in float32; see `Kernel` in `rows`.
 
-    Polynomials are coefficients of powers of 2x - 1, the lowest first: `Positive.single` in the
-    power form.
-
-    Attributes:
-        lam: Coefficient of TS.
-        tau: Its strength, divided by the number of rivals.
-        a: The least that this quotient is taken for.
-        density: phi of TS.
-        up: The mean of phi over [0, x], of x.
-        down: The mean of phi over [1 - y, 1], of y.
-        mu: Coefficient of BR.
-        rivals: The most that the sum over the rivals is divided by; their number if None.
-        pair_density: phi of BR.
-        pair_down: The mean of phi over [1 - y, 1], of y.
+    Args:
+        form: The loss, one that is `covered`.
+        classes: The number of classes.
     """
 
-    lam: float = 0.0
-    tau: float = 0.0
-    a: float = 0.0
-    density: tuple[float, ...] = ()
-    up: tuple[float, ...] = ()
-    down: tuple[float, ...] = ()
-    mu: float = 0.0
-    rivals: int | None = None
-    pair_density: tuple[float, ...] = ()
-    pair_down: tuple[float, ...] = ()
+    def __init__(self, form: Form, classes: int) -> None:
+        self.classes = classes
+        self._constant = form.constant
+        block = min(_BLOCK, 1 << (classes - 1).bit_length())
+        self._options: dict[str, Any] = {
+            **_series(form, "target", "own"),
+            **_series(form, "others", "other"),
+            **_series(form, "pairs", "pair"),
+            "block": block,
+            "num_warps": max(1, block // (32 * _PER_THREAD)),
+            # The assertion on labels is compiled, checks of integer arithmetic are not.
+            "debug": True,
+            "sanitize_overflow": False,
+        }
+
+    def rows(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        values: Tensor,
+        gradient: Tensor | None,
+        *,
+        total: Tensor | None = None,
+        by: float = 1.0,
+    ) -> int:
+        """Write the values and what else is asked for.
+
+        A masked label has the value +inf and the gradient 0; a logit of NaN or +inf makes its row
+        NaN. The host does not read labels, so that it never waits for the device: a label that is
+        no class fails an assertion there, as it does where torch takes it for an index, and its row
+        is NaN.
+
+        Args:
+            logits: (N, C) of float32.
+            target: (N,) class indices of int64; none of them is ignored.
+            values: (N,) of all rows, contiguous.
+            gradient: (N, C) derivatives of the values times `by`, contiguous.
+            total: () sum of the values times `by`.
+            by: A factor, such as 1 / N for a mean.
+
+        Returns:
+            `native.DONE`, for every row is covered.
+        """
+        from .triton_kernel import rows_kernel  # only builds of torch for CUDA bring triton
+
+        if logits.dtype != torch.float32:
+            raise TypeError(f"logits must be float32, got {logits.dtype}")
+        if logits.numel() > 0:
+            tensors = logits.contiguous(), target.contiguous(), values, gradient
+            with torch.cuda.device_of(logits):  # type: ignore[no-untyped-call]
+                launch = rows_kernel[(logits.shape[0],)]
+                launch(*tensors, self.classes, by, self._constant, **self._options)
+        if total is not None:
+            total.copy_(by * values.sum(dtype=torch.float64))
+        return native.DONE
 
 
-def rows(logits: Tensor, target: Tensor, form: Form) -> tuple[Tensor, Tensor]:
-    """Values (N,) and their gradients (N, C) of float32 logits (N, C) at labels (N,).
+def covered(form: Form) -> bool:
+    """Whether the Triton kernel has all terms of a loss."""
+    return form.covered and form.rescaling is None and all(map(_covers, form.terms))
 
-    A masked label has the value +inf and the gradient 0; a logit of NaN or +inf makes its row NaN.
-    A label outside of the classes stands for an ignored row: value and gradient are 0 whatever the
-    logits. Labels are not read by the host, so that the device never waits. Triton must be 3.4 or
-    newer, which torch brings since 2.8: older ones take no tuples of coefficients.
-    """
-    from .triton_kernel import rows_kernel  # only builds of torch for CUDA bring triton
 
-    n, classes = logits.shape
-    if logits.dtype != torch.float32:
-        raise TypeError(f"logits must be float32, got {logits.dtype}")
-    logits, target = logits.contiguous(), target.contiguous()
-    values, gradient = logits.new_empty(n), torch.empty_like(logits)
-    if logits.numel() == 0:  # nothing to launch
-        return values.zero_(), gradient
-    block = min(_BLOCK, 1 << (classes - 1).bit_length())
-    with torch.cuda.device_of(logits):  # type: ignore[no-untyped-call]
-        rows_kernel[(n,)](
-            logits,
-            target,
-            values,
-            gradient,
-            classes,
-            form.lam,
-            form.tau,
-            form.a,
-            form.mu,
-            1 / form.rivals if form.rivals else 0.0,
-            separated=bool(form.density),
-            density=form.density,
-            up=form.up,
-            down=form.down,
-            paired=bool(form.pair_density),
-            pair_density=form.pair_density,
-            pair_down=form.pair_down,
-            block=block,
-            num_warps=max(1, block // (32 * _PER_THREAD)),
-        )
-    return values, gradient
+def choose(
+    fused: Callable[[int], Form | None], classes: int, dtype: torch.dtype, device: torch.device
+) -> TritonKernel | None:
+    """The kernel for a loss on a CUDA device, if Triton works there and covers it."""
+    if device.type != "cuda" or torch.version.cuda is None or version() is None:
+        return None
+    form = fused(classes) if dtype == torch.float32 and classes > 1 else None
+    if form is None or not covered(form):
+        return None
+    kernel = TritonKernel(form, classes)
+    return kernel if _can_launch(kernel, device) else None
+
+
+@cache
+def version() -> str | None:
+    """The version of Triton; None if there is none, or one that is too old."""
+    try:
+        from .triton_kernel import VERSION
+    except ImportError:
+        return None
+    return str(VERSION)
+
+
+def _can_launch(kernel: TritonKernel, device: torch.device) -> bool:
+    """Whether a row can be evaluated: Triton calls a C compiler, and knows not every device."""
+    logits = torch.zeros(1, kernel.classes, device=device, dtype=torch.float32)
+    target = torch.zeros(1, device=device, dtype=torch.int64)
+    try:
+        kernel.rows(logits, target, logits.new_empty(1), torch.empty_like(logits))
+    except Exception:  # whatever it lacks, torch operations do without it
+        return False
+    return True
+
+
+def _covers(term: Term) -> bool:
+    powers = all(one.line is None for one in term.formula.series)
+    return term.formula.kind == "polynomial" and powers and not term.relaxation
+
+
+def _series(form: Form, role: Role, name: str) -> dict[str, tuple[float, ...]]:
+    """The terms of a role as `triton_kernel` takes them: one polynomial for each strength."""
+    groups: dict[tuple[float, float], list[Term]] = {}
+    for term in form.terms:
+        if term.role == role:
+            groups.setdefault((term.shared, term.least), []).append(term)
+    mean = 1 if role == "others" else 2  # over [0, x], or over [1 - y, 1]
+    rows = [_added(terms, which) for terms in groups.values() for which in (0, mean)]
+    padded = zip(*zip_longest(*rows, fillvalue=0.0), strict=True)
+    series, strength = chain.from_iterable(padded), chain.from_iterable(groups)
+    return {f"{name}_strength": tuple(strength), f"{name}_series": tuple(series)}
+
+
+def _added(terms: list[Term], which: int) -> list[float]:
+    """The coefficients of one polynomial of each term, times the term's factor, added up."""
+    powers = [(term.factor, term.formula.coefficients(double=False)[which]) for term in terms]
+    scaled = [[factor * number for number in numbers] for factor, numbers in powers]
+    return [math.fsum(column) for column in zip_longest(*scaled, fillvalue=0.0)]
