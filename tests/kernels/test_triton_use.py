@@ -56,6 +56,18 @@ def test_rescaled_and_relaxed_forms_are_not_covered(form):
     assert not covered(kernels.Form((relaxed,), **form))
 
 
+@pytest.mark.parametrize(("switch", "asked"), [("", 0), ("on", 0), ("off", 0), ("cuda", 1)])
+def test_losses_elsewhere_ask_for_it_if_it_is_switched_on(switch, asked, monkeypatch):
+    calls = []
+    monkeypatch.setattr(kernels.native, "_switched", switch)
+    monkeypatch.setattr(triton_rows, "choose", lambda *words: calls.append(words[1:]))
+    device = torch.device("meta")
+    logits = torch.zeros(4, 7, dtype=torch.float32, device=device)
+    loss = lossforge.BEF()
+    assert loss(logits, torch.zeros(4, dtype=torch.int64, device=device)).device == device
+    assert calls == [(7, torch.float32, device)] * asked
+
+
 @pytest.fixture
 def _device(monkeypatch):
     """As if torch were built for CUDA and Triton could launch anything."""

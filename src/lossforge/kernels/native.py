@@ -1,7 +1,8 @@
 """The compiled library, if there is one, and which path evaluates losses here.
 
 The library is built where lossforge is installed and a C compiler is found; nothing needs it. The
-environment variable LOSSFORGE_KERNEL=off forces the composed path, that is, torch operations.
+environment variable LOSSFORGE_KERNEL=off forces the composed path, that is, torch operations;
+LOSSFORGE_KERNEL=cuda has the Triton kernel too, which no device has run yet (`triton_rows`).
 """
 
 import ctypes
@@ -21,7 +22,8 @@ COMPOSED = "composed"  # how the description of the composed path begins
 
 LAYOUT = 1  # of what Python and C hand to each other, as in rows.c
 DONE, MEMORY = 0, 3  # what `rows` returns if it has written all rows, or has no memory for one
-_off = os.environ.get(SWITCH, "").strip().lower() not in ("", "on", "1")
+_switched = os.environ.get(SWITCH, "").strip().lower()
+_off = _switched not in ("", "on", "1", "cuda")
 _composed = ContextVar("_composed", default=False)
 
 
@@ -67,6 +69,11 @@ def is_on() -> bool:
     return not (_off or _composed.get()) and library() is not None
 
 
+def is_on_cuda() -> bool:
+    """Whether the Triton kernel may evaluate losses on CUDA."""
+    return _switched == "cuda" and not _composed.get()
+
+
 @contextmanager
 def composed() -> Iterator[None]:
     """Evaluate losses by torch operations inside the block, in this thread."""
@@ -79,10 +86,13 @@ def composed() -> Iterator[None]:
 
 def describe() -> str:
     """Say in a few words which path evaluates losses: part of a run's circumstances."""
+    from .triton_rows import version
+
     found = library()
-    if found is None or _composed.get():
-        return COMPOSED
     if _off:
         return f"{COMPOSED} ({SWITCH}=off)"
-    texts = found.lossforge_instructions(), found.lossforge_compiler()
-    return f"C, {', '.join(text.decode() for text in texts)}"
+    path = COMPOSED
+    if found is not None and not _composed.get():
+        texts = found.lossforge_instructions(), found.lossforge_compiler()
+        path = f"C, {', '.join(text.decode() for text in texts)}"
+    return f"{path}; on CUDA Triton {version()}" if is_on_cuda() and version() else path

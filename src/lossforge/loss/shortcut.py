@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import kernels
-from ..kernels import Form, Kernel
+from ..kernels import Form, Kernel, TritonKernel, triton_rows
 from .policy import REDUCTIONS, Reduction
 from .scores import Scores
 
@@ -35,6 +35,8 @@ def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
     if torch.compiler.is_compiling():  # a graph cannot ask whether a label is to be ignored
         return None
     if type(input) is not Tensor or type(target) is not Tensor or input.dim() != 2:
+        return None
+    if not input.is_cpu:  # the labels could not be looked at without waiting for the device
         return None
     n, classes = input.shape
     if target.dim() != 1 or target.shape[0] != n:
@@ -72,17 +74,18 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
 
         assert reduction == "none"
         return by_operator(loss, logits, target)
-    if type(logits) is not Tensor or _is_watched() or not kernels.is_on():
+    if type(logits) is not Tensor or _is_watched() or logits.layout != torch.strided:
         return None
-    if not (logits.is_cpu and target.is_cpu) or logits.layout != torch.strided:
+    on_cpu = logits.is_cpu and target.is_cpu
+    if not (kernels.is_on() if on_cpu else kernels.is_on_cuda()):
         return None
     if logits.is_neg() or logits._is_zerotensor():  # their memory is not what they stand for
         return None
-    kernel = _kernel_of(loss, logits.shape[1], logits.dtype)
+    kernel = _kernel_of(loss, logits.shape[1], logits.dtype, None if on_cpu else logits.device)
     if kernel is None:
         return None
     target = target.contiguous()
-    if kernel.is_cross_entropy:
+    if isinstance(kernel, Kernel) and kernel.is_cross_entropy:
         valid = kernel.labels_valid(target)
         return F.cross_entropy(logits, target, reduction=reduction) if valid else None
     call = _Call(kernel, loss, target, reduction)
@@ -102,16 +105,24 @@ def forget() -> None:
     changes = str(int(changes) + 1)
 
 
-def _kernel_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Kernel | None:
-    """The kernel for logits of so many classes, chosen once."""
-    state, key = loss.__dict__, (classes, dtype, changes)
-    chosen: dict[tuple[int, torch.dtype, str], Kernel | None] | None = state.get(KERNELS)
-    if chosen is None:
-        chosen = state[KERNELS] = {}
+def _kernel_of(
+    loss: "Loss", classes: int, dtype: torch.dtype, device: torch.device | None = None
+) -> Kernel | TritonKernel | None:
+    """The kernel for so many classes on a device, the CPU if None, chosen once."""
+    chosen: dict[Any, Kernel | TritonKernel | None] = loss.__dict__.setdefault(KERNELS, {})
+    key = classes, dtype, device, changes
     if key not in chosen:
-        form = form_of(loss, classes, dtype)
-        chosen[key] = None if form is None else Kernel.of(form, classes, dtype)
+        chosen[key] = _choose(loss, classes, dtype, device)
     return chosen[key]
+
+
+def _choose(
+    loss: "Loss", classes: int, dtype: torch.dtype, device: torch.device | None
+) -> Kernel | TritonKernel | None:
+    if device is None:
+        form = form_of(loss, classes, dtype)
+        return None if form is None else Kernel.of(form, classes, dtype)
+    return triton_rows.choose(loss.fused, classes, dtype, device) if _is_own_code(loss) else None
 
 
 def form_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Form | None:
@@ -153,7 +164,7 @@ def is_from_library(kind: type) -> bool:
 class _Call(NamedTuple):
     """A loss of a batch, but for the logits."""
 
-    kernel: Kernel
+    kernel: Kernel | TritonKernel
     loss: "Loss"
     target: Tensor
     reduction: Reduction
