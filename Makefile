@@ -38,7 +38,7 @@ demo: $(VENV)/.bench ## eight losses on digits with noisy labels, and a report o
 	$(BIN)/lossforge bench digits --store runs/digits $(ARGS)
 	$(BIN)/lossforge report runs/digits --open
 
-bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick")
+bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick"; ARGS="--write docs/contract.md" keeps the tables)
 	$(BIN)/python benchmarks/speed.py $(ARGS)
 
 bench-linear: $(VENV)/.bench ## memory and time of a large last layer in chunks against all logits (ARGS="--repeats 1")

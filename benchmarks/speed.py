@@ -11,14 +11,21 @@ ratio to cross entropy in the same round, so that a slow moment of the machine f
 Memory: the peak of what one step allocates, the gradient included, in logit-sized tensors (4 N K
 bytes), leaving out vectors of a number a row. Eager cross entropy needs 3: log-probabilities, their
 gradient and the logits' gradient.
+
+`--write docs/contract.md` replaces the tables of that page; do so on a machine that is idle.
 """
 
 import argparse
 import os
+import platform
+import re
 import shutil
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler announces itself otherwise
@@ -32,13 +39,21 @@ from torch.profiler import ProfilerActivity, profile
 import lossforge
 from lossforge import kernels
 from lossforge.catalog.entry import TABLES
+from lossforge.loss import Loss
 
 SHAPES = [(128, 10), (128, 100), (256, 1000), (64, 32000)]
 UNIT = "F.cross_entropy"
 SECONDS_PER_TURN = 0.004  # a candidate repeats its step until a turn is long enough to time
 COMPILED = ("BEF", "BQF", "JAL-CE")  # of the losses, with the unit
-BALANCED = ("BEF", "BQF")
+DENSITIES: dict[str, Callable[[Tensor], Tensor]] = {  # of `from_derivative`, and what they are
+    "even density": lambda x: torch.exp(-4 * (x - 0.5) ** 2),
+    "tilted density": lambda x: (1 + x) * torch.exp(-2 * (x - 0.5) ** 2),
+}
+BALANCED = ("BEF", "BQF", *DENSITIES)
 MOST_SMALL, MOST_LARGE, LARGE = 2.0, 1.1, 1000  # eager BEF and BQF, below and from so many classes
+BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"  # of the tables on a page
+FEWEST_ROUNDS = 30  # of a table that is written
+
 MOST_CE, MOST_OF_NAIVE, MOST_MEMORY = 1.3, 1.05, 3.0  # eager CE, others by naive ones, memory
 
 
@@ -92,9 +107,18 @@ def turn(candidate: Candidate, logits: Tensor, target: Tensor, steps: int) -> fl
     return (time.perf_counter() - start) / steps
 
 
+def loss_of(name: str) -> Loss:
+    """The loss of an expression, or lam TS + mu BR as in BEF with one of the densities."""
+    if name not in DENSITIES:
+        return lossforge.parse(name)
+    base = lossforge.base.from_derivative(lambda x: -DENSITIES[name](x))
+    separation = lossforge.TargetSeparation(base, tau=1)
+    return 0.9 * separation + 0.1 * lossforge.BinaryReduction(base)
+
+
 def candidates(names: list[str], compiled: bool) -> list[Candidate]:
     """List what is timed: the unit first."""
-    eager = [(name, lossforge.parse(name)) for name in names]
+    eager = [(name, loss_of(name)) for name in names]
     twins = [(f"naive {name}", twin(loss)) for name, loss in eager if name != "CE"]
     eager += [(name, criterion) for name, criterion in twins if criterion is not None]
     rows = []
@@ -191,6 +215,39 @@ def verdicts(results: dict[tuple[int, int], Results]) -> list[str]:
     return lines
 
 
+def page(figures: dict[int, dict[tuple[int, int], Results]], rounds: int) -> str:
+    """The tables for a page of the documentation, one for each number of threads."""
+    machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    path = f"torch {torch.__version__}, losses by {kernels.describe()}"
+    lines = [f"{machine}, {path}, {rounds} rounds.", ""]
+    for threads, results in figures.items():
+        shapes = "".join(f" ({n}, {k}) |" for n, k in results)
+        lines += [f"| {threads} thread{'s' * (threads > 1)} | |{shapes} memory |"]
+        lines += ["|---|---|" + "---:|" * (len(results) + 1)]
+        for name, mode in next(iter(results.values())):
+            found = [result[name, mode] for result in results.values()]
+            times = "".join(f" {one.time:.2f} |" for one in found)
+            lines.append(f"| {name} | {mode} |{times} {max(m.memory for m in found):.1f} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def processor() -> str:
+    """The model of the CPU, as well as the system names it."""
+    with suppress(OSError):
+        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.M)
+        if found:
+            return found[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def write(file: Path, text: str) -> None:
+    """Replace what stands between the two marks of a page."""
+    before, begin, rest = file.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    file.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
 def say(text: str) -> None:
     """Report progress."""
     print(text, file=sys.stderr, flush=True)
@@ -207,7 +264,7 @@ def shape(text: str) -> tuple[int, int]:
 def loss_name(text: str) -> str:
     """Check that the text is a loss."""
     try:
-        lossforge.parse(text)
+        loss_of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
     return text
@@ -218,6 +275,14 @@ def rounds(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number from 1, got {text}")
     return int(text)
+
+
+def marked(text: str) -> Path:
+    """Check that a page has a place for the tables."""
+    file = Path(text)
+    if not file.is_file() or not re.search(f"{BEGIN}.*{END}", file.read_text(), re.S):
+        raise argparse.ArgumentTypeError(f"must be a file with {BEGIN} and {END}, got {text}")
+    return file
 
 
 def arguments() -> argparse.Namespace:
@@ -232,7 +297,7 @@ def arguments() -> argparse.Namespace:
         "--loss",
         nargs="+",
         type=loss_name,
-        default=list(TABLES),
+        default=[*TABLES, *DENSITIES],
         metavar="LOSS",
         help="names or expressions; a naive version comes along (default: %(default)s)",
     )
@@ -244,7 +309,17 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="15 rounds: a look, not a result")
     parser.add_argument("--eager", action="store_true", help="compile nothing")
-    return parser.parse_args()
+    parser.add_argument(
+        "--write",
+        type=marked,
+        metavar="PAGE",
+        help=f"replace the tables of a page such as docs/contract.md; from {FEWEST_ROUNDS} rounds",
+    )
+    args = parser.parse_args()
+    args.repeats = 15 if args.quick else args.repeats
+    if args.write and args.repeats < FEWEST_ROUNDS:
+        parser.error(f"--write must have at least {FEWEST_ROUNDS} rounds, got {args.repeats}")
+    return args
 
 
 def main() -> int:
@@ -252,19 +327,24 @@ def main() -> int:
     args = arguments()
     compiler = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
     compiled = not args.eager and shutil.which(compiler) is not None
-    repeats = 15 if args.quick else args.repeats
-    print(f"Forward + backward, float32, torch {torch.__version__}, {repeats} rounds.")
+    print(f"Forward + backward, float32, torch {torch.__version__}, {args.repeats} rounds.")
     print(f"Losses by: {kernels.describe()}.")
     print("time: median over rounds of the ratio to eager cross entropy in the same round;")
     print("memory: peak extra memory in logit-sized tensors, the gradient included.")
+    figures = {}
     for threads in args.threads:
         torch.set_num_threads(threads)
         say(f"threads: {threads}")
-        results = {shape: measure(shape, args.loss, repeats, compiled) for shape in args.shapes}
+        results = figures[threads] = {
+            shape: measure(shape, args.loss, args.repeats, compiled) for shape in args.shapes
+        }
         print(f"\n{threads} thread{'s' * (threads > 1)}\n\n{table(results)}\n")
         print(*verdicts(results), sep="\n")
     if not compiled and not args.eager:
         print(f"\nNo C++ compiler ({compiler}) on the PATH: nothing compiled.")
+    if args.write:
+        write(args.write, page(figures, args.repeats))
+        print(f"\nWritten to {args.write}.")
     return 0
 
 

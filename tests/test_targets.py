@@ -65,7 +65,10 @@ def test_speed_compares_every_loss_with_its_naive_twin(project):
     assert done.returncode == 0, done.stderr
     twins = [f"naive {loss}" for loss in TABLES if loss != "CE"]
     for table in done.stdout.split("memory\n")[1:]:
-        assert names(table.split("\n\n")[0]) == ["F.cross_entropy", *TABLES, *twins]
+        assert names(table.split("\n\n")[0]) == [
+            *("F.cross_entropy", *TABLES, "even density", "tilted density"),
+            *twins,
+        ]
     assert done.stdout.count("targets met") == 4
 
 
@@ -80,6 +83,20 @@ def test_speed_compiles_and_judges(project):
     assert re.findall(r"^(?:BEF|F.cross_entropy) +compiled ", table, re.MULTILINE)
     assert len(names(table.split("\n\n")[0])) == 5
     assert re.search(r"^16 x 10: \d of 3 targets met", table, re.MULTILINE)
+
+
+def test_speed_writes_its_tables_from_thirty_rounds(project):
+    page = project / "page.md"
+    page.write_text("before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter\n")
+    run = "--eager --shapes 16x10 --loss BEF --threads 1 2 --write page.md --repeats"
+    assert "at least 30 rounds, got 29" in make(project, "bench-speed", f"{run} 29").stderr
+    done = make(project, "bench-speed", f"{run} 30")
+    assert done.returncode == 0, done.stderr
+    text = page.read_text()
+    assert re.fullmatch(r"before\n<!-- .* -->\nafter\n", text, re.DOTALL)
+    assert "old" not in text
+    assert re.findall(r"^\| (\d) threads? \|", text, re.MULTILINE) == ["1", "2"]
+    assert len(re.findall(r"^\| BEF \| eager \| \d+\.\d\d \| \d\.\d \|$", text, re.MULTILINE)) == 2
 
 
 def test_linear_compares_chunks_with_all_logits(project):

@@ -11,7 +11,7 @@ import lossforge
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "naive.py"
 TABLE = ["CE", "FL", "GCE", "SCE", "NCE", "NCE+RCE", "NCE+AUL", "NCE+AGCE"]
-TABLE += ["ANL-CE", "ANL-FL", "JAL-CE", "JAL-FL", "CEeps+MAE", "CE+LC", "BEF", "BQF"]
+TABLE += ["ANL-CE", "ANL-FL", "JAL-CE", "JAL-FL", "FLeps+MAE", "CEeps+MAE", "CE+LC", "BEF", "BQF"]
 OTHERS = [
     "BEF(alpha=-2, gamma=0.3, tau=2, lam=0.4, mu=0.6, br_beta=-5)",
     "BQF(alpha=3, beta=-5)",
