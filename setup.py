@@ -13,7 +13,7 @@ LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")  # which has no such i
 KERNEL = Extension(
     "lossforge.kernels._rows",
     ["src/lossforge/kernels/rows.c"],
-    depends=["src/lossforge/kernels/rows.h"],
+    depends=["src/lossforge/kernels/rows.h", "src/lossforge/kernels/polynomials.h"],
     # no -ffast-math: it assumes infinities away, and makes the linker flush denormals for all code
     extra_compile_args=[
         *("-std=gnu11", "-O3", "-fopenmp-simd", "-pthread"),

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from lossforge import kernels
 from lossforge.catalog.entry import TABLES
 from lossforge.kernels import native
 from lossforge.loss import shortcut
+from lossforge.numerics import Positive
 
 built = pytest.mark.skipif(not kernels.is_built(), reason="the kernel was not built: no C compiler")
 ROOT = Path(lossforge.__file__).parents[2]
@@ -66,6 +68,22 @@ def test_a_series_has_a_kernel_and_a_steep_one_has_none():
     steep = lossforge.base.Exponential(-8, -60)
     assert chosen(lossforge.TargetSeparation(gentle, tau=1) + lossforge.BinaryReduction(gentle))
     assert not chosen(lossforge.BinaryReduction(steep))
+
+
+@pytest.mark.parametrize("reach", [1.0, 2**-4, 2**-7])
+@pytest.mark.parametrize("density", [lambda x: torch.exp(-6 * (x - 0.5) ** 2), lambda x: 1 + x**9])
+def test_a_shortened_polynomial_keeps_its_relative_error(density, reach):
+    function = Positive.fit(density)
+    powers = function.economised(reach, 2**-24)
+    x = reach * torch.linspace(0, 1, 1001, dtype=torch.float64)
+    found = sum(power * (2 * x / reach - 1) ** k for k, power in enumerate(powers))
+    assert ((found / function(x) - 1).abs() <= 1.01 * 2**-24).all()
+    assert len(powers) <= len(function.single)
+
+
+def test_an_even_density_is_one_of_even_powers():
+    function = Positive.fit(lambda x: torch.exp(-4 * (x - 0.5) ** 2))
+    assert not any(function.economised(1.0, 2**-24)[1::2])
 
 
 @built
@@ -112,7 +130,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(rows, classes):
     logits, target = batch(rows, classes, torch.float32)
     loss = lossforge.BEF(reduction="none")
     threads, found = torch.get_num_threads(), []
-    for number in (1, 2, 3):
+    for number in (1, 2, 3, 7):
         torch.set_num_threads(number)
         values = loss(logits, target)
         found.append((values, torch.autograd.grad(values.sum(), logits)[0]))
@@ -120,6 +138,83 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(rows, classes):
     for one in found[1:]:
         assert torch.equal(one[0], found[0][0])
         assert torch.equal(one[1], found[0][1])
+
+
+@built
+def test_a_forked_process_computes_the_same_bits():
+    script = """
+import os, torch, lossforge
+from lossforge.loss.shortcut import _kernel_of
+torch.set_num_threads(2)
+logits, target = torch.randn(256, 1000), torch.randint(1000, (256,))
+kernel = _kernel_of(lossforge.BEF(), 1000, torch.float32)
+def bits():
+    values, gradient = torch.empty(256), torch.empty(256, 1000)
+    assert kernel.rows(logits, target, values, gradient) == lossforge.kernels.native.DONE
+    return values.numpy().tobytes() + gradient.numpy().tobytes()
+before = bits()
+child = os.fork()
+if child == 0:
+    os._exit(0 if bits() == before else 3)
+assert os.waitpid(child, 0)[1] == 0
+assert bits() == before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+@built
+def test_many_threads_compute_the_same_bits_at_once():
+    loss = lossforge.BEF(reduction="none")
+    logits, target = batch(512, 100, torch.float32)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    expected = value_and_gradient(loss, logits.detach(), target)
+
+    def is_same(_: int) -> bool:
+        torch.set_num_threads(2)  # a setting of each thread
+        found = value_and_gradient(loss, logits.detach(), target)
+        return all(map(torch.equal, found, expected))
+
+    with ThreadPoolExecutor(6) as pool:
+        same = list(pool.map(is_same, range(60)))
+    torch.set_num_threads(threads)
+    assert all(same)
+
+
+@built
+def test_all_threads_flush_denormals_if_the_caller_does():
+    script = """
+import torch, lossforge
+if not torch.set_flush_denormal(True):
+    raise SystemExit  # not on this processor
+torch.set_flush_denormal(False)
+logits, target = torch.zeros(256, 1000), torch.zeros(256, dtype=torch.int64)
+logits[:, 0] = 92.0
+loss, found = lossforge.BEF(reduction="none"), []
+for threads, flush in [(2, False), (2, True), (1, True)]:
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(flush)
+    z = logits.clone().requires_grad_()
+    found.append(torch.autograd.grad(loss(z, target).sum(), z)[0].view(torch.int32))
+kept, flushed, alone = found
+assert torch.equal(flushed, alone) and not torch.equal(kept, flushed)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@built
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_a_kept_graph_keeps_its_gradient(reduction):
+    logits, target = batch()
+    value = lossforge.BEF(reduction=reduction)(logits, target).sum() * 3
+    first = torch.autograd.grad(value, logits, retain_graph=True)[0]
+    expected = first.clone()
+    first.zero_()
+    batched = torch.autograd.grad(
+        value, logits, torch.ones(2, dtype=torch.float64), retain_graph=True, is_grads_batched=True
+    )[0]
+    assert_close(batched, expected.expand(2, -1, -1))
+    assert torch.equal(torch.autograd.grad(value, logits)[0], expected)
 
 
 @built

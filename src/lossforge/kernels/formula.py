@@ -15,6 +15,7 @@ a shifted or mirrored power                   target
 import math
 import sys
 from array import array
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -35,7 +36,9 @@ _COVERED = {
     "mirrored_power": ("target",),
 }
 _LARGEST_SINGLE = (2 - 2**-23) * 2.0**127
-_MOST_TERMS, _MOST_COEFFICIENTS = 8, 32  # as in rows.c
+_MOST_TERMS, _MOST_COEFFICIENTS, _NEAR = 8, 32, 5  # as in rows.c
+_REACHES = [2.0**-k for k in range(4, 8)]
+_SINGLE = 2**-24  # relative error of a polynomial in single precision
 
 
 @dataclass(frozen=True)
@@ -60,18 +63,34 @@ class Formula:
     series: tuple[Positive, ...] = ()
 
     def coefficients(self, double: bool) -> list[tuple[float, ...]]:
-        """The polynomials in powers of 2x - 1, filled up to one length."""
-        powers = [one.double if double else one.single for one in self.series]
-        longest = max(map(len, powers), default=0)
-        filled = [(*one, *(0.0,) * (longest - len(one))) for one in powers]
-        return [_without_noise(one) for one in filled]
+        """The polynomials in powers of 2x - 1, as short as the precision allows."""
+        return [one.double if double else one.economised(1.0, _SINGLE) for one in self.series]
+
+    def numbers(self, double: bool) -> list[float]:
+        """The polynomials in powers of 2x - 1, and those near 0, as rows.c reads them."""
+        if not self.series:
+            return [0.0, 0.0, 0.0]
+        density, up, down = self.coefficients(double)
+        means = max(len(up), len(down))
+        found = [len(density), means, *density, *_filled(up, means), *_filled(down, means)]
+        short = double or max(len(density), means) <= _NEAR
+        return [*found, *([0.0] if short else _near(self.series[:2]))]
 
 
-def _without_noise(powers: tuple[float, ...]) -> tuple[float, ...]:
-    """An even polynomial without its odd powers, which a fit leaves as rounding errors."""
-    if max(map(abs, powers[1::2]), default=0.0) > 2**-52 * max(map(abs, powers)):
-        return powers
-    return tuple(0.0 if k % 2 else power for k, power in enumerate(powers))
+def _near(functions: Sequence[Positive]) -> list[float]:
+    """How far a few powers of 2x / reach - 1 reach, and these; 0 if not far enough.
+
+    Most classes of many have a small probability: there a short polynomial does.
+    """
+    for reach in _REACHES:
+        density, up = (one.economised(reach, _SINGLE) for one in functions)
+        if max(len(density), len(up)) <= _NEAR:
+            return [reach, *_filled(density, _NEAR), *_filled(up, _NEAR)]
+    return [0.0]
+
+
+def _filled(powers: tuple[float, ...], length: int) -> tuple[float, ...]:
+    return powers + (0.0,) * (length - len(powers))
 
 
 @dataclass(frozen=True)
@@ -172,11 +191,9 @@ class Form:
         shortest = 1024 * first.length / (sys.float_info.max if double else _LARGEST_SINGLE)
         found.extend([first.length, max(first.above, shortest), first.added])
         for term in self.terms:
-            formula, powers = term.formula, term.formula.coefficients(double)
+            formula = term.formula
             found.extend([_ROLES.index(term.role), _KINDS.index(formula.kind)])
             found.extend([term.factor, term.shared, term.least, term.relaxation])
             found.extend([formula.a, formula.b, formula.floor, formula.top])
-            found.append(len(powers[0]) if powers else 0)
-            for one in powers:
-                found.extend(one)
+            found.extend(formula.numbers(double))
         return found

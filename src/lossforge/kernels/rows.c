@@ -6,8 +6,10 @@
 
    Rows are independent of each other, so the result does not depend on the number of threads. */
 
+#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 enum { BLOCK = 512 };      /* classes that are summed in REAL before the sum goes on in double */
 enum { PAD = 16 };         /* classes of a row are padded to a multiple of this */
 enum { ARRAYS = 4 };       /* of a row's length, for the kernel's own use */
-enum { MOST_PARTS = 8, MOST_TERMS = 32 };
+enum { MOST_PARTS = 8, MOST_TERMS = 32, NEAR = 5, MOST_THREADS = 64 };
 enum { SPLIT = 1 << 15 };  /* numbers from which on a second thread pays */
 
 /* what `rows` returns */
@@ -39,9 +41,11 @@ typedef struct {
     double relaxation;    /* m of an eps-softmax in front of it, or 0 */
     double a, b;          /* parameters of the base function */
     double floor, top;    /* logarithm below which it is constant, and its value there */
-    int terms;            /* of the three polynomials in `table` */
+    int terms, means;     /* of the polynomials in `table`: the first, the others */
     int even;             /* whether the density has no odd powers of 2x - 1 */
     const double *table;  /* density of p, mean of the density over [0, p], and over [p, 1] of 1 - p */
+    double reach;         /* up to which the first two are also given by NEAR terms each, or 0 */
+    const double *near;   /* in powers of 2p / reach - 1 */
 } Part;
 
 typedef struct {
@@ -74,10 +78,14 @@ static void read_plan(const double *numbers, Plan *plan)
         part->floor = *numbers++;
         part->top = *numbers++;
         part->terms = (int)*numbers++;
+        part->means = (int)*numbers++;
         part->table = numbers;
         part->even = part->terms % 2 == 1;
         for (int k = 1; k < part->terms; k += 2) part->even &= numbers[k] == 0;
-        numbers += 3 * part->terms;
+        numbers += part->terms + 2 * part->means;
+        part->reach = *numbers++;
+        part->near = numbers;
+        numbers += part->reach > 0 ? 2 * NEAR : 0;
         plan->smooth &= part->kind == POLYNOMIAL;
     }
 }
@@ -105,8 +113,8 @@ static Own own_of(const Part *part, double log_p, double p, double q)
     double a = part->a, b = part->b;
     switch (part->kind) {
     case POLYNOMIAL: {
-        const double *density = part->table, *down = density + 2 * part->terms;
-        return (Own){q * horner(down, part->terms, q), p * horner(density, part->terms, p)};
+        const double *density = part->table, *down = density + part->terms + part->means;
+        return (Own){q * horner(down, part->means, q), p * horner(density, part->terms, p)};
     }
     case LOG:
         return (Own){-log_p, 1};
@@ -258,7 +266,7 @@ INLINE double logarithm_f64(double x)
 /* Of what is handed over: the arguments of `rows`, the numbers of a plan, roles and kinds. */
 int lossforge_layout(void)
 {
-    return 1; /* LAYOUT in native.py */
+    return 2; /* LAYOUT in native.py */
 }
 
 const char *lossforge_compiler(void)
@@ -287,28 +295,81 @@ int lossforge_labels(const int64_t *target, long rows, long classes)
     return !wrong;
 }
 
-static int run(void *(*work)(void *), Job whole, long rows, long threads)
+/* The rows in equal parts, which the threads of a team take one after the other. */
+typedef struct {
+    void (*work)(Job *);
+    Job whole;
+    long rows, parts;
+    fenv_t arithmetic; /* of the caller, who may have chosen to flush denormals */
+    atomic_long taken;
+    atomic_int status; /* the largest of all parts */
+} Team;
+
+static void take_parts(void *argument)
 {
-    if (rows * whole.classes < SPLIT) threads = 1;
+    Team *team = argument;
+    fenv_t before;
+    fegetenv(&before);
+    fesetenv(&team->arithmetic);
+    for (long i; (i = atomic_fetch_add(&team->taken, 1)) < team->parts;) {
+        Job job = team->whole;
+        job.start = team->rows * i / team->parts;
+        job.end = team->rows * (i + 1) / team->parts;
+        team->work(&job);
+        int status = atomic_load(&team->status);
+        while (status < job.status
+               && !atomic_compare_exchange_weak(&team->status, &status, job.status)) continue;
+    }
+    fesetenv(&before);
+}
+
+/* torch's OpenMP runtime, or null: it is used where it is loaded and has GNU's interface. Between
+   parallel regions its threads keep their cores busy for a while, and ours would have to wait. */
+typedef void Parallel(void (*)(void *), void *, unsigned threads, unsigned flags);
+#ifdef __ELF__
+Parallel GOMP_parallel __attribute__((weak));
+static Parallel *const parallel = GOMP_parallel;
+#else
+static Parallel *const parallel = NULL;
+#endif
+
+static int forked; /* a child process has none of the runtime's threads, which it would wait for */
+
+static void note_fork(void)
+{
+    forked = 1;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, note_fork);
+}
+
+static void *take_parts_as_thread(void *team)
+{
+    take_parts(team);
+    return NULL;
+}
+
+static int run(void (*work)(Job *), Job whole, long rows, long threads)
+{
     if (threads > rows) threads = rows;
-    if (threads > 64) threads = 64;
-    Job jobs[64];
-    pthread_t started[64];
-    int alive[64];
-    long last = threads > 0 ? threads - 1 : 0;
-    for (long i = 0; i <= last; i++) {
-        jobs[i] = whole;
-        jobs[i].start = rows * i / (last + 1);
-        jobs[i].end = rows * (i + 1) / (last + 1);
-        alive[i] = i < last && pthread_create(&started[i], NULL, work, &jobs[i]) == 0;
-        if (!alive[i]) work(&jobs[i]);
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    if (rows * whole.classes < SPLIT || threads < 1) threads = 1;
+    Team team = {.work = work, .whole = whole, .rows = rows, .parts = threads};
+    fegetenv(&team.arithmetic);
+    if (threads > 1 && parallel && !forked) {
+        parallel(take_parts, &team, (unsigned)threads, 0);
+        return team.status;
     }
-    int status = DONE;
-    for (long i = 0; i <= last; i++) {
-        if (alive[i]) pthread_join(started[i], NULL);
-        if (jobs[i].status > status) status = jobs[i].status;
-    }
-    return status;
+    pthread_t started[MOST_THREADS];
+    long others = 0;
+    while (others < threads - 1
+           && pthread_create(&started[others], NULL, take_parts_as_thread, &team) == 0)
+        others++;
+    take_parts(&team);
+    while (others > 0) pthread_join(started[--others], NULL);
+    return team.status;
 }
 
 /* Write the values and, unless `gradient` is null, the derivatives by the logits of all rows, times

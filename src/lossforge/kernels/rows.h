@@ -14,12 +14,6 @@
    left out. In the arrays of a row the label's own place counts as a class of
    probability 0, which adds nothing, and so does the padding. */
 
-#define FAR 40 /* a label's logit that lies so far below the largest needs its own exponentials */
-
-typedef struct {
-    REAL density[MOST_TERMS], up[MOST_TERMS], down[MOST_TERMS];
-} NAME(Table); /* the polynomials of a part, in the precision of the row */
-
 typedef struct {
     const REAL *z;
     long classes, padded, label;
@@ -40,108 +34,7 @@ INLINE double NAME(factor_of)(const NAME(Row) * row, const Part *part)
     return part->factor * (shared > part->least ? shared : part->least);
 }
 
-/* A polynomial in s = 2x - 1; of an even one, every other power. */
-INLINE REAL NAME(polynomial)(const REAL *powers, const int terms, const int even, REAL x)
-{
-    REAL s = 2 * x - 1, sum = powers[terms - 1], factor = even ? s * s : s;
-    const int step = even ? 2 : 1;
-#pragma GCC unroll 32
-    for (int k = terms - 1 - step; k >= 0; k -= step) sum = sum * factor + powers[k];
-    return sum;
-}
-
-INLINE void NAME(others_of_terms)(NAME(Row) * row, const Part *part, const NAME(Table) * table,
-                                  const int terms, const int even)
-{
-    const REAL *density = table->density, *up = table->up;
-    const REAL *restrict weight = row->weight;
-    REAL *restrict sum = row->sum;
-    double each = NAME(factor_of)(row, part);
-    REAL scale = (REAL)row->scale, factor = (REAL)each;
-    double value = 0, slopes = 0;
-    for (long start = 0; start < row->padded; start += BLOCK) {
-        long end = row->padded - start < BLOCK ? row->padded : start + BLOCK;
-        REAL v = 0, s = 0;
-#pragma omp simd reduction(+ : v, s)
-        for (long k = start; k < end; k++) {
-            REAL u = weight[k] * scale;
-            REAL slope = u * NAME(polynomial)(density, terms, even, u);
-            v += u * NAME(polynomial)(up, terms, 0, u);
-            s += slope;
-            sum[k] += factor * slope;
-        }
-        value += v;
-        slopes += s;
-    }
-    row->value += each * value;
-    row->rest += each * slopes;
-}
-
-INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(Table) * table,
-                                 const int terms, const int even)
-{
-    const REAL *density = table->density, *down = table->down;
-    REAL *restrict sum = row->sum;
-    double each = NAME(factor_of)(row, part), value = 0, slopes = 0;
-    REAL factor = (REAL)each;
-    const int far = row->top - (double)row->z[row->label] > FAR;
-    REAL own = far ? 1 : (REAL)row->own_weight;
-    const REAL *restrict weight = row->weight;
-    if (far) { /* odds exp(-|z_i - z_t|), with the sign of the difference in `other` */
-        REAL *restrict gap = row->other;
-        for (long k = 0; k < row->classes; k++) gap[k] = row->z[k] - row->z[row->label];
-        for (long k = row->classes; k < row->padded; k++) gap[k] = -INFINITY;
-        gap[row->label] = -INFINITY;
-    }
-    const REAL *restrict gap = row->other;
-    for (long start = 0; start < row->padded; start += BLOCK) {
-        long end = row->padded - start < BLOCK ? row->padded : start + BLOCK;
-        REAL v = 0, s = 0;
-        if (far) {
-#pragma omp simd reduction(+ : v, s)
-            for (long k = start; k < end; k++) {
-                REAL odds = NAME(exponential)(gap[k] > 0 ? -gap[k] : gap[k]);
-                REAL large = 1 / (1 + odds), small = odds * large;
-                REAL q = gap[k] > 0 ? large : small, p = gap[k] > 0 ? small : large;
-                REAL slope = p * q * NAME(polynomial)(density, terms, even, p);
-                v += q * NAME(polynomial)(down, terms, 0, q);
-                s += slope;
-                sum[k] += factor * slope;
-            }
-        } else {
-#pragma omp simd reduction(+ : v, s)
-            for (long k = start; k < end; k++) {
-                REAL both = 1 / (own + weight[k]), p = own * both, q = weight[k] * both;
-                REAL slope = p * q * NAME(polynomial)(density, terms, even, p);
-                v += q * NAME(polynomial)(down, terms, 0, q);
-                s += slope;
-                sum[k] += factor * slope;
-            }
-        }
-        value += v;
-        slopes += s;
-    }
-    row->value += each * value;
-    row->paired += each * slopes;
-}
-
-/* Loops over a polynomial of known length are unrolled; shorter ones are filled up with zeros. The
-   lengths are those that published parameters need in single and in double precision. */
-#define FOR_TERMS(function, row, part, table)                                                       \
-    do {                                                                                            \
-        const int single = sizeof(REAL) == 4, even = part->even;                                    \
-        if (part->terms <= 1) function(row, part, table, 1, 0);                                     \
-        else if (part->terms <= 3) function(row, part, table, 3, 0);                                \
-        else if (single && part->terms <= 6) function(row, part, table, 6, 0);                      \
-        else if (single && even && part->terms <= 9) function(row, part, table, 9, 1);              \
-        else if (single && part->terms <= 9) function(row, part, table, 9, 0);                      \
-        else if (single && even && part->terms <= 15) function(row, part, table, 15, 1);            \
-        else if (part->terms <= 12) function(row, part, table, 12, 0);                              \
-        else if (single && part->terms <= 16) function(row, part, table, 16, 0);                    \
-        else if (!single && even && part->terms <= 17) function(row, part, table, 17, 1);           \
-        else if (!single && part->terms <= 18) function(row, part, table, 18, 0);                   \
-        else function(row, part, table, MOST_TERMS, 0);                                             \
-    } while (0)
+#include "polynomials.h"
 
 /* Powers of probabilities of the other classes: H(u) = u^a / a. */
 INLINE void NAME(others_power)(NAME(Row) * row, const Part *part)
@@ -364,30 +257,34 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
 
 /* Rescaled logits y = f z with f = length / (|z| + added) for |z| > above. The derivative by z of a
    loss with derivative g by y is f g - f (g z) / ((|z| + added) |z|) z. */
-INLINE int NAME(rescaled)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, double by,
-                          REAL *room, REAL *value, REAL *gradient)
+INLINE int NAME(rescale)(NAME(Row) * row, const Plan *plan, REAL *restrict room, double *length)
 {
     const REAL *restrict z = row->z;
-    double squares = 0, along = 0;
+    double squares = 0;
 #pragma omp simd reduction(+ : squares)
     for (long k = 0; k < row->classes; k++) squares += (double)z[k] * (double)z[k];
     /* infinite logits, and squares that leave the range of double */
     if (!(squares < INFINITY) || (squares < 1e-290 && squares != 0)) return LOGITS;
     double norm = sqrt(squares);
-    if (!(norm > plan->above)) return NAME(one)(row, plan, tables, by, value, gradient);
+    if (!(norm > plan->above)) return DONE;
     double factor = plan->length / (norm + plan->added);
 #pragma omp simd
     for (long k = 0; k < row->classes; k++) room[k] = (REAL)(factor * z[k]);
     row->z = room;
-    int status = NAME(one)(row, plan, tables, by, value, gradient);
-    if (gradient == NULL || status != DONE) return status;
+    *length = norm;
+    return DONE;
+}
+
+INLINE void NAME(rescale_gradient)(const REAL *restrict z, long classes, const Plan *plan,
+                                   double norm, REAL *restrict gradient)
+{
+    double factor = plan->length / (norm + plan->added), along = 0;
 #pragma omp simd reduction(+ : along)
-    for (long k = 0; k < row->classes; k++) along += (double)gradient[k] * (double)z[k];
+    for (long k = 0; k < classes; k++) along += (double)gradient[k] * (double)z[k];
     double share = along / ((norm + plan->added) * norm); /* may leave the range of float */
 #pragma omp simd
-    for (long k = 0; k < row->classes; k++)
+    for (long k = 0; k < classes; k++)
         gradient[k] = (REAL)(factor * (gradient[k] - share * z[k]));
-    return DONE;
 }
 
 CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
@@ -397,15 +294,7 @@ CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
     REAL *room = scratch + 3 * padded;
     memset(scratch, 0, (size_t)(ARRAYS * padded) * sizeof(REAL));
     NAME(Table) tables[MOST_PARTS];
-    memset(tables, 0, (size_t)job->plan->count * sizeof(*tables));
-    for (int i = 0; i < job->plan->count; i++) {
-        const Part *part = &job->plan->parts[i];
-        for (int k = 0; k < part->terms; k++) {
-            tables[i].density[k] = (REAL)part->table[k];
-            tables[i].up[k] = (REAL)part->table[part->terms + k];
-            tables[i].down[k] = (REAL)part->table[2 * part->terms + k];
-        }
-    }
+    for (int i = 0; i < job->plan->count; i++) NAME(fill)(&tables[i], &job->plan->parts[i]);
     for (long n = job->start; n < job->end; n++) {
         REAL *value = (REAL *)job->value + n;
         REAL *gradient = job->gradient ? (REAL *)job->gradient + n * job->classes : NULL;
@@ -415,9 +304,12 @@ CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
             job->status = LABEL;
             return;
         }
-        int status = job->plan->length > 0
-                         ? NAME(rescaled)(&row, job->plan, tables, job->by, room, value, gradient)
-                         : NAME(one)(&row, job->plan, tables, job->by, value, gradient);
+        const REAL *z = row.z;
+        double norm = 0; /* of logits that are rescaled */
+        int status = job->plan->length > 0 ? NAME(rescale)(&row, job->plan, room, &norm) : DONE;
+        if (status == DONE) status = NAME(one)(&row, job->plan, tables, job->by, value, gradient);
+        if (status == DONE && norm > 0 && gradient)
+            NAME(rescale_gradient)(z, job->classes, job->plan, norm, gradient);
         if (status != DONE) {
             job->status = status;
             return;
@@ -425,18 +317,15 @@ CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
     }
 }
 
-static void *NAME(work)(void *argument)
+static void NAME(work)(Job *job)
 {
-    Job *job = argument;
     long padded = (job->classes + PAD - 1) / PAD * PAD;
     REAL few[ARRAYS * BLOCK];
     REAL *scratch = padded <= BLOCK ? few : malloc((size_t)(ARRAYS * padded) * sizeof(REAL));
     if (scratch == NULL) {
         job->status = MEMORY;
-        return NULL;
+        return;
     }
     NAME(rows)(job, scratch, padded);
     if (scratch != few) free(scratch);
-    return NULL;
 }
-#undef FAR

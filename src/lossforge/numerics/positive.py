@@ -72,6 +72,21 @@ class Positive:
         series = chebyshev.fit(lambda x: function(x).log() - (start + rise * x), floor=1.0)
         return cls(series, chebyshev.chop(series, 2**-25), (start, rise))
 
+    def economised(self, reach: float, error: float) -> tuple[float, ...]:
+        """The fewest powers of 2x / reach - 1 that give P on [0, reach] to a relative error.
+
+        Only of the power form. If P is even around reach / 2, to that error, so is the result.
+        """
+        values = _polynomial(self.double, 2 * reach * chebyshev.nodes(len(self.double)) - 1)
+        series, room = chebyshev.coefficients(values).tolist(), error * float(values.min())
+        odd = math.fsum(map(abs, series[1::2]))
+        if odd <= room:
+            series[1::2] = [0.0] * len(series[1::2])
+            room -= odd
+        while len(series) > 1 and abs(series[-1]) <= room:
+            room -= abs(series.pop())
+        return _powers(series)
+
     def __call__(self, x: Tensor) -> Tensor:
         """P(x), in the dtype of `x`."""
         terms = self.double if x.dtype == torch.float64 else self.single
