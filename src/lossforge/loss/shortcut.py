@@ -28,6 +28,8 @@ METHODS = {
 _LIBRARY = __name__.partition(".")[0]
 # How often a method of any loss was replaced. As text: a compiler compares it and adapts to none.
 changes = "0"
+# Of the backward pass that is running; old versions of torch do not tell.
+_graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 
 
 def common_call(loss: "Loss", input: Tensor, target: Tensor) -> Tensor | None:
@@ -214,4 +216,7 @@ class _Reduced(torch.autograd.Function):
             value = call.reduce(call.loss.at_labels(Scores(logits), target))
             (result,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return result, None
-        return gradient * (grad[:, None] if grad.dim() else grad), None
+        factor = grad[:, None] if grad.dim() else grad
+        if _graph_is_kept() or type(grad) is not Tensor or _is_watched():
+            return gradient * factor, None
+        return gradient.mul_(factor), None  # nothing can ask for it again
