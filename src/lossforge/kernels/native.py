@@ -45,18 +45,16 @@ def _declared(loaded: ctypes.CDLL) -> ctypes.CDLL:
         function = getattr(loaded, name)
         numbers = [whole, whole, ctypes.c_double]
         function.argtypes = [*(pointer,) * 3, *numbers, *(pointer,) * 3, whole]
-    loaded.lossforge_labels.argtypes = [pointer, whole, whole]
     loaded.lossforge_instructions.restype = ctypes.c_char_p
     loaded.lossforge_compiler.restype = ctypes.c_char_p
     return loaded
 
 
-def functions(dtype: torch.dtype) -> tuple[Any, Any]:
-    """The C functions `rows`, for logits of a dtype, and `labels`; the library must be built."""
+def function(dtype: torch.dtype) -> Any:
+    """The C function `rows` for logits of a dtype; the library must be built."""
     found = library()
     assert found is not None
-    rows = found.lossforge_rows_f64 if dtype == torch.float64 else found.lossforge_rows_f32
-    return rows, found.lossforge_labels
+    return found.lossforge_rows_f64 if dtype == torch.float64 else found.lossforge_rows_f32
 
 
 def is_built() -> bool:

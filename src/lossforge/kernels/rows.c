@@ -287,14 +287,6 @@ const char *lossforge_instructions(void)
 #endif
 }
 
-/* Whether all labels are in [0, classes). */
-int lossforge_labels(const int64_t *target, long rows, long classes)
-{
-    int wrong = 0;
-    for (long n = 0; n < rows; n++) wrong |= target[n] < 0 || target[n] >= classes;
-    return !wrong;
-}
-
 /* The rows in equal parts, which the threads of a team take one after the other. */
 typedef struct {
     void (*work)(Job *);

@@ -33,17 +33,13 @@ class Kernel:
         self.is_cross_entropy = is_cross_entropy
         self._numbers = numbers
         self._address = self._numbers.buffer_info()[0]
-        self._rows, self._labels = native.functions(dtype)
+        self._rows = native.function(dtype)
 
     @classmethod
     def of(cls, form: Form, classes: int, dtype: torch.dtype) -> "Kernel":
         """The kernel for a form that is covered; the library must be built."""
         numbers = form.numbers(double=dtype == torch.float64)
         return cls(numbers, classes, dtype, is_cross_entropy=form.is_cross_entropy)
-
-    def labels_valid(self, target: Tensor) -> bool:
-        """Whether every label, of contiguous ones, is one of the classes."""
-        return bool(self._labels(target.data_ptr(), target.shape[0], self.classes))
 
     def rows(
         self,

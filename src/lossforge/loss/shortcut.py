@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._C import _get_tracing_state, _len_torch_dispatch_stack
+from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 
 from .. import kernels
@@ -25,6 +27,7 @@ METHODS = {
     *("forward", "from_scores", "per_sample", "expected", "transform"),
     *("parts", "constant", "coefficient", "fused"),
 }
+_NO_LABEL = -0x5EED_5EED_5EED_5EED  # a number that data do not have
 _LIBRARY = __name__.partition(".")[0]
 # How often a method of any loss was replaced. As text: a compiler compares it and adapts to none.
 changes = "0"
@@ -76,21 +79,22 @@ def by_kernel(loss: "Loss", logits: Tensor, target: Tensor, reduction: Reduction
 
         assert reduction == "none"
         return by_operator(loss, logits, target)
-    if type(logits) is not Tensor or _is_watched() or logits.layout != torch.strided:
+    if type(logits) is not Tensor or _is_watched():
         return None
     on_cpu = logits.is_cpu and target.is_cpu
     if not (kernels.is_on() if on_cpu else kernels.is_on_cuda()):
         return None
-    if logits.is_neg() or logits._is_zerotensor():  # their memory is not what they stand for
-        return None
     kernel = _kernel_of(loss, logits.shape[1], logits.dtype, None if on_cpu else logits.device)
     if kernel is None:
         return None
-    target = target.contiguous()
     if isinstance(kernel, Kernel) and kernel.is_cross_entropy:
-        valid = kernel.labels_valid(target)
-        return F.cross_entropy(logits, target, reduction=reduction) if valid else None
-    call = _Call(kernel, loss, target, reduction)
+        try:
+            return F.cross_entropy(logits, target, ignore_index=_NO_LABEL, reduction=reduction)
+        except IndexError:  # a label is out of range: wrong, or to be ignored
+            return None
+    if logits.layout != torch.strided or logits.is_neg() or logits._is_zerotensor():
+        return None  # their memory is not what they stand for
+    call = _Call(kernel, loss, target.contiguous(), reduction)
     logits = logits.contiguous()
     if not (logits.requires_grad and torch.is_grad_enabled()):
         return call.evaluate(logits, None)
@@ -113,9 +117,10 @@ def _kernel_of(
     """The kernel for so many classes on a device, the CPU if None, chosen once."""
     chosen: dict[Any, Kernel | TritonKernel | None] = loss.__dict__.setdefault(KERNELS, {})
     key = classes, dtype, device, changes
-    if key not in chosen:
-        chosen[key] = _choose(loss, classes, dtype, device)
-    return chosen[key]
+    try:
+        return chosen[key]
+    except KeyError:
+        return chosen.setdefault(key, _choose(loss, classes, dtype, device))
 
 
 def _choose(
@@ -137,17 +142,12 @@ def form_of(loss: "Loss", classes: int, dtype: torch.dtype) -> Form | None:
 
 def _is_watched() -> bool:
     """Whether a transform, a tracer or a mode must see the torch operations."""
-    return (
-        is_transformed()
-        or torch._C._get_tracing_state() is not None
-        or torch._C._len_torch_dispatch_stack() > 0
-    )
+    return is_transformed() or _get_tracing_state() is not None or _len_torch_dispatch_stack() > 0
 
 
 def is_transformed() -> bool:
     """Whether `torch.func` or forward-mode differentiation is at work."""
-    differentiating = forward_ad._current_level >= 0
-    return differentiating or torch._C._functorch.peek_interpreter_stack() is not None
+    return forward_ad._current_level >= 0 or peek_interpreter_stack() is not None
 
 
 def _is_own_code(loss: "Loss") -> bool:
