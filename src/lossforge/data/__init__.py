@@ -7,6 +7,7 @@ from .folders import load as folder
 from .human import HumanLabels, human_labels, instance_labels
 from .images import ImageFiles
 from .labels import check_noise, label_files, noisy_labels
+from .patches import patch_features, with_patches
 from .registry import fetch, find, load, names
 from .source import Source
 from .tables import load as table
@@ -32,6 +33,8 @@ __all__ = [
     "load",
     "names",
     "noisy_labels",
+    "patch_features",
     "subset",
     "table",
+    "with_patches",
 ]

@@ -14,6 +14,7 @@ import torch
 from .augment import CIFAR10_TRANSFORM, CIFAR100_TRANSFORM
 from .dataset import Dataset, Split, Transform
 from .human import INSTANCE_RATES, RELEASES
+from .patches import with_patches
 from .pickles import read_pickle
 from .source import File, PathLike, Source, existing, locate
 
@@ -77,18 +78,22 @@ CIFAR100 = CifarLayout(
 )
 
 
-def load_cifar10(*, data_dir: PathLike | None = None) -> Dataset:
+def load_cifar10(*, features: str | None = None, data_dir: PathLike | None = None) -> Dataset:
     """CIFAR-10: 50,000 and 10,000 images of 32 x 32 pixels, 10 classes.
+
+    Args:
+        features: "patches" or "patches:ATOMS" for features in place of images, see `with_patches`.
+        data_dir: The folder to search instead of the usual ones.
 
     References:
         Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009.
     """
-    return _load(CIFAR10, data_dir)
+    return with_patches(_load(CIFAR10, data_dir), features)
 
 
-def load_cifar100(*, data_dir: PathLike | None = None) -> Dataset:
+def load_cifar100(*, features: str | None = None, data_dir: PathLike | None = None) -> Dataset:
     """CIFAR-100: as CIFAR-10, with 100 classes in 20 superclasses."""
-    return _load(CIFAR100, data_dir)
+    return with_patches(_load(CIFAR100, data_dir), features)
 
 
 def _load(layout: CifarLayout, data_dir: PathLike | None) -> Dataset:

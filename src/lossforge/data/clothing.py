@@ -7,6 +7,7 @@ import torch
 from .augment import CLOTHING1M_TRANSFORM
 from .dataset import Dataset, Split
 from .images import ImageFiles, at, read_labels, read_lines, read_names
+from .patches import with_patches
 from .source import File, PathLike, Source, locate
 
 LAYOUT = """\
@@ -21,7 +22,9 @@ clothing1m/
 NUM_CLASSES = 14
 
 
-def load(*, clean_val: bool = False, data_dir: PathLike | None = None) -> Dataset:
+def load(
+    *, clean_val: bool = False, features: str | None = None, data_dir: PathLike | None = None
+) -> Dataset:
     """Clothing1M: training on the noisy labels alone, 14 classes; test on clean ones.
 
     The clean training images are left aside, as in the published protocol. True labels of the
@@ -30,6 +33,7 @@ def load(*, clean_val: bool = False, data_dir: PathLike | None = None) -> Datase
     Args:
         clean_val: Whether the official clean validation images come along, as one more test
             split, "clean_val". To choose anything on it is to use clean labels.
+        features: "patches" or "patches:ATOMS" for features in place of images, see `with_patches`.
         data_dir: The folder to search instead of the usual ones.
 
     References:
@@ -47,13 +51,14 @@ def load(*, clean_val: bool = False, data_dir: PathLike | None = None) -> Datase
     if clean_val:
         tests["clean_val"] = "clean_val_key_list.txt"
     splits = {name: _split(root, keys, clean, "clean_label_kv.txt") for name, keys in tests.items()}
-    return Dataset(
+    dataset = Dataset(
         "clothing1m",
         classes,
         train,
         {name: Split(split.inputs, split.given, split.given) for name, split in splits.items()},
         transform=CLOTHING1M_TRANSFORM,
     )
+    return with_patches(dataset, features)
 
 
 def _read_labels(path: Path) -> dict[str, int]:

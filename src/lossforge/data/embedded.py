@@ -8,6 +8,7 @@ from torch import Generator, Tensor
 from ..errors import check_integer, extra
 from .dataset import Dataset, Split, members, stratify
 from .features import standardise
+from .patches import with_patches
 from .source import Source
 
 TEST_FRACTION = 0.2
@@ -20,6 +21,7 @@ def digits(
     *,
     per_class: int | None = None,
     test_per_class: int | None = None,
+    features: str | None = None,
     generator: Generator | None = None,
 ) -> Dataset:
     """Handwritten digits, 8x8 pixels in [0, 1], alone or as numbers of two or three digits.
@@ -37,6 +39,7 @@ def digits(
         per_class: Training samples of each class. By default every image once for single digits,
             50 for pairs (5,000 in all), 20 for triples (20,000 in all).
         test_per_class: The same for the test part: all, 20 (2,000) and 5 (5,000).
+        features: "patches" or "patches:ATOMS" for features in place of pixels, see `with_patches`.
         generator: Draws another division and other numbers than the fixed ones.
 
     References:
@@ -63,7 +66,8 @@ def digits(
         for part, (name, count) in zip(parts, counts.items(), strict=True)
     ]
     classes = tuple(f"{number:0{copies}d}" for number in range(10**copies))
-    return Dataset(_NAMES[copies], classes, splits[0], {"test": splits[1]})
+    dataset = Dataset(_NAMES[copies], classes, splits[0], {"test": splits[1]})
+    return with_patches(dataset, features, shape=(1, 8, 8 * copies))
 
 
 def breast_cancer(*, generator: Generator | None = None) -> Dataset:

@@ -10,6 +10,7 @@ from ..errors import check_integer
 from .augment import IMAGENET_MEAN, IMAGENET_STD, FileTransform
 from .dataset import Dataset, Split, stratify, subset
 from .images import ImageFiles
+from .patches import with_patches
 from .source import PathLike
 
 LAYOUT = """\
@@ -25,6 +26,7 @@ def load(
     clean: bool = False,
     size: int = 224,
     test_fraction: float = 0.2,
+    features: str | None = None,
     generator: Generator | None = None,
 ) -> Dataset:
     """Load a folder of class folders; the names of the folders, sorted, are the classes.
@@ -37,6 +39,8 @@ def load(
             separate test folder always count as right.
         size: Height and width that images are resized to.
         test_fraction: The part of each class set aside for testing where there is no test folder.
+        features: "patches" or "patches:ATOMS" for features in place of images, see `with_patches`;
+            a size of 32 is meant for them.
         generator: Draws that part; only needed then.
     """
     root = Path(path)
@@ -54,7 +58,7 @@ def load(
         tests = {"test": replace(test, true=test.given if clean else None)}
     train = replace(train, true=train.given if clean else None)
     transform = FileTransform(IMAGENET_MEAN, IMAGENET_STD, size=size, resize=_before_crop(size))
-    return Dataset("folder", classes, train, tests, transform=transform)
+    return with_patches(Dataset("folder", classes, train, tests, transform=transform), features)
 
 
 def _test_folders(root: Path) -> dict[str, Path]:

@@ -35,7 +35,7 @@ def load(name: str, *, data_dir: PathLike | None = None, **options: Any) -> Data
     Args:
         name: One of `names()`; "digits" and its relatives need no download.
         data_dir: The folder to search, instead of those of LOSSFORGE_DATA or the user's cache.
-        options: Passed to the function that reads it, such as `features` of the texts.
+        options: Passed to the function that reads it, such as `features` of texts and images.
 
     Example:
         >>> load("digits").num_classes

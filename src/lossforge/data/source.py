@@ -26,8 +26,12 @@ def roots(data_dir: PathLike | None = None) -> list[Path]:
     if data_dir is not None:
         return [Path(data_dir)]
     named = [Path(part) for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return named or [cache / "lossforge"]
+    return named or [user_cache()]
+
+
+def user_cache() -> Path:
+    """Return the user's cache of this package."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lossforge"
 
 
 def candidates(name: str, *parts: str, data_dir: PathLike | None = None) -> list[Path]:

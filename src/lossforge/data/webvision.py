@@ -9,6 +9,7 @@ import torch
 from .augment import WEBVISION_TRANSFORM
 from .dataset import Dataset, Split
 from .images import ImageFiles, at, read_labels, read_lines
+from .patches import with_patches
 from .source import File, PathLike, Source, existing, locate, roots
 
 LAYOUT = """\
@@ -31,7 +32,12 @@ ilsvrc12/
 FLAT = ("ILSVRC", "Data", "CLS-LOC", "val")
 
 
-def load(*, tests: Sequence[str] = TESTS, data_dir: PathLike | None = None) -> Dataset:
+def load(
+    *,
+    tests: Sequence[str] = TESTS,
+    features: str | None = None,
+    data_dir: PathLike | None = None,
+) -> Dataset:
     """Mini WebVision: 65,944 images found by Google, 50 classes, about a fifth mislabelled.
 
     It is tested on WebVision's own validation images of these classes and on those of ILSVRC12.
@@ -39,6 +45,7 @@ def load(*, tests: Sequence[str] = TESTS, data_dir: PathLike | None = None) -> D
 
     Args:
         tests: The test sets to load, of "webvision" and "ilsvrc12".
+        features: "patches" or "patches:ATOMS" for features in place of images, see `with_patches`.
         data_dir: The folder to search instead of the usual ones.
 
     References:
@@ -63,7 +70,8 @@ def load(*, tests: Sequence[str] = TESTS, data_dir: PathLike | None = None) -> D
         except FileNotFoundError as error:
             hint = 'tests=("webvision",) does without'
             raise FileNotFoundError(f"{error}\n{hint}") from None
-    return Dataset("webvision", classes, train, splits, transform=WEBVISION_TRANSFORM)
+    dataset = Dataset("webvision", classes, train, splits, transform=WEBVISION_TRANSFORM)
+    return with_patches(dataset, features)
 
 
 def _validation(root: Path) -> Split:
