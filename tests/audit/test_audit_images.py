@@ -10,13 +10,16 @@ import torch
 from PIL import Image
 
 from lossforge.audit import audit, read_subject
+from lossforge.audit.cross_validation import network_of
 from lossforge.audit.read import read_folder
 from lossforge.audit.subject import check_labels
+from lossforge.data import patch_features, patches
 
 
 @pytest.fixture(autouse=True)
-def _single(_float64_and_seed):
+def _single_and_own_cache(_float64_and_seed, monkeypatch, tmp_path):
     torch.set_default_dtype(torch.float32)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def picture(path, colour, size=(40, 48)):
@@ -109,18 +112,49 @@ def test_a_handful_of_images_is_too_few(tmp_path):
         check_labels(found, 5)
 
 
+def test_images_are_read_as_patch_features(tmp_path, monkeypatch):
+    monkeypatch.setattr(patches, "SAMPLED", 500)
+    told = []
+    root = photos(tmp_path / "photos")
+    found = read_subject(str(root), size=16, features="patches:10", on_progress=told.append)
+    pixels = read_folder(root, size=16)
+    (rows,) = patch_features(pixels.dataset.train.inputs, atoms=10)
+    assert torch.equal(found.dataset.train.inputs, rows)
+    assert torch.equal(found.given, pixels.given)
+    assert network_of(found.dataset) == "mlp"
+    assert found.notes == ("resized to 16 x 16 pixels", "features patches:10")
+    assert found.picture(0) == pixels.picture(0)
+    texts = [one.text for one in told]
+    assert list(dict.fromkeys(texts)) == ["reading images", "computing patch features"]
+    assert told[-1].done == told[-1].total == 60
+    assert network_of(read_subject(str(root), features="pixels").dataset) == "cnn8-narrow"
+
+
+def test_unknown_features_are_refused_before_images_are_read(tmp_path):
+    with pytest.raises(ValueError, match="'patches', 'patches:ATOMS' or 'pixels', got 'pixel'"):
+        read_subject(str(tmp_path), features="pixel")
+
+
+def test_features_are_refused_where_there_are_no_images():
+    with pytest.raises(ValueError, match="can only be chosen for images, breast-cancer has none"):
+        read_subject("breast-cancer", features="patches:100")
+
+
 @pytest.mark.slow
-def test_pictures_in_the_wrong_folder_are_found(tmp_path):
+@pytest.mark.parametrize(
+    ("features", "network"), [("patches:100", "mlp"), ("pixels", "cnn8-narrow")]
+)
+def test_pictures_in_the_wrong_folder_are_found(tmp_path, features, network):
     root = photos(tmp_path / "photos", 40, wrong=(3, 17, 29))
     found = audit(
-        read_subject(str(root), size=16),
+        read_subject(str(root), size=16, features=features),
         losses=["BEF", "CE"],
         folds=3,
         repeats=1,
         epochs=10,
         trials=False,
     )
-    assert found.method.network == "cnn8-narrow"
+    assert found.method.network == network
     names = {one.where.removeprefix(f"{root}/") for one in found.suspects}
     expected = {f"{name}/{i:02d}.png" for name in ("blue", "red") for i in (3, 17, 29)}
     assert expected == names

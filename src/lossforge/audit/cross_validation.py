@@ -22,6 +22,7 @@ from ..data import Dataset
 from ..training import Diverged, Settings
 from ..training.folds import Fold, Prediction, assign_folds, fit_fold, split_folds
 from .kept import Kept
+from .subject import has_images
 
 LOSS = "CE"
 PATIENCE = 6  # epochs without a better prediction of the held-out labels
@@ -49,8 +50,7 @@ class OutOfFold:
 
 def network_of(dataset: Dataset) -> str:
     """Choose the network for the data: a small CNN for images, an MLP for features."""
-    probe = dataset.transform(dataset.train.inputs, torch.tensor([0]), None)
-    return "cnn8-narrow" if probe.ndim == 4 else "mlp"
+    return "cnn8-narrow" if has_images(dataset) else "mlp"
 
 
 def settings_for(n: int, epochs: int, *, lr: float = LR, schedule: str = "constant") -> Settings:

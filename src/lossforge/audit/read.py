@@ -20,16 +20,19 @@ from ..data import (
     load,
     names,
     noisy_labels,
+    with_patches,
 )
 from ..data.augment import IMAGENET_MEAN, IMAGENET_STD, TensorTransform
+from ..data.patches import read_atoms
 from ..data.source import PathLike
 from ..errors import extra
 from ..noise import NoiseSpec, noise_rate
 from ..training import generator
-from .subject import Subject
+from .subject import Subject, has_images
 from .table import SUFFIXES, read_table
 
 SIZE = 32
+FEATURES, PIXELS = "patches:100", "pixels"  # more atoms are worse for a few thousand images
 THUMBNAIL = 96
 _BATCH = 64
 
@@ -49,6 +52,7 @@ def read_subject(
     columns: Sequence[str] | None = None,
     noise: str | None = None,
     size: int = SIZE,
+    features: str | None = None,
     seed: int = 0,
     data_dir: PathLike | None = None,
     on_progress: Callable[[Progress], object] | None = None,
@@ -61,7 +65,10 @@ def read_subject(
         label: The column of labels, for a table.
         columns: The columns to learn from, for a table.
         noise: Noise to add to a named data set, to try the audit on known noise.
-        size: Height and width of the network's input, for images.
+        size: Height and width that the images of a folder are resized to.
+        features: Of images: "patches:ATOMS" for an MLP on patch features, see
+            `lossforge.data.with_patches`, or "pixels" for a small CNN, which takes much longer;
+            "patches:100" by default.
         seed: Of the noise.
         data_dir: Where named data sets are, instead of the usual folders.
         on_progress: Called while images are read.
@@ -73,24 +80,58 @@ def read_subject(
             raise ValueError(
                 f"{what} can only be named for a table ({', '.join(SUFFIXES)}), got {data!r}"
             )
+    _check_features(features)
+    report = on_progress or (lambda progress: None)
     if _is_name(data):
-        return read_named(data, noise, seed=seed, data_dir=data_dir)
+        found = read_named(data, noise, seed=seed, data_dir=data_dir)
+        return _with_features(found, features, report)
     if noise is not None:
         raise ValueError(
             f"noise can only be added to the data sets of `lossforge data list`, got {data!r}"
         )
     if table:
-        return read_table(path, label=label, columns=columns)
+        found = read_table(path, label=label, columns=columns)
+        return _with_features(found, features, report)
     if path.is_dir():
-        report = on_progress or (lambda progress: None)
-        return read_folder(
+        found = read_folder(
             path, size=size, on_read=lambda n, total: report(Progress("reading images", n, total))
         )
+        return _with_features(found, features, report)
     kind = f"is a file of type {path.suffix or 'unknown'}" if path.exists() else "does not exist"
     raise ValueError(
         f"{data!r} {kind}; an audit takes a table ({', '.join(SUFFIXES)}), a folder of class "
         "folders, or a name that `lossforge data list` shows"
     )
+
+
+def _check_features(features: str | None) -> None:
+    if features is None or features == PIXELS:
+        return
+    try:
+        read_atoms(features)
+    except ValueError:
+        raise ValueError(
+            f"features must be 'patches', 'patches:ATOMS' or 'pixels', got {features!r}"
+        ) from None
+
+
+def _with_features(
+    found: Subject, features: str | None, report: Callable[[Progress], object]
+) -> Subject:
+    """Replace images by patch features, unless their pixels are asked for."""
+    if not has_images(found.dataset):
+        if features is not None:
+            raise ValueError(f"features can only be chosen for images, {found.name} has none")
+        return found
+    if features == PIXELS:
+        return found
+    features = features or FEATURES
+    dataset = with_patches(
+        found.dataset,
+        features,
+        on_progress=lambda n, total: report(Progress("computing patch features", n, total)),
+    )
+    return replace(found, dataset=dataset, notes=(*found.notes, f"features {features}"))
 
 
 def _is_name(data: str) -> bool:
@@ -138,7 +179,7 @@ def read_folder(
 
     Args:
         path: The folder, see `lossforge.data.folder`.
-        size: Height and width of the network's input.
+        size: Height and width that images are resized to.
         on_read: Called with the number of images read so far and the number of all images.
     """
     root, notes = Path(path), []
@@ -159,7 +200,7 @@ def read_folder(
     order = np.argsort(names, kind="stable")
     files = replace(files, names=names[order])
     given = torch.cat([given, labels])[torch.from_numpy(order)]
-    notes.append(f"resized to {size} x {size} pixels for the network")
+    notes.append(f"resized to {size} x {size} pixels")
     pixels = _decode(files, on_read)
     # shifted but not mirrored: letters and digits have a left and a right
     transform = TensorTransform(IMAGENET_MEAN, IMAGENET_STD, padding=size // 8, mirror=False)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from ..data import Dataset
@@ -45,6 +46,11 @@ class Subject:
     def given(self) -> Tensor:
         """(N,) the labels."""
         return self.dataset.train.given
+
+
+def has_images(dataset: Dataset) -> bool:
+    """Check whether a network is shown images rather than features."""
+    return dataset.transform(dataset.train.inputs, torch.tensor([0]), None).ndim == 4
 
 
 def check_labels(subject: Subject, folds: int) -> None:

@@ -64,7 +64,15 @@ def audit(
     trials: Annotated[
         bool, typer.Option(help="Train with the losses that are proved, to compare how they learn.")
     ] = True,
-    size: Annotated[int, typer.Option(help="Height and width of images for the network.")] = 32,
+    size: Annotated[int, typer.Option(help="Height and width that images are resized to.")] = 32,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Features of images: patches:ATOMS, 100 by default, or pixels for a small CNN, "
+            "which takes much longer.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of noise, folds, weights and batch order.")] = 0,
     out: Annotated[
         Path | None,
@@ -107,6 +115,7 @@ def audit(
             columns=column or None,
             noise=noise,
             size=size,
+            features=features,
             seed=seed,
             data_dir=data_dir,
             on_progress=show_progress,
