@@ -41,6 +41,7 @@ RESULTS = (
     "breast-cancer",
     "clinc150",
     "banking77",
+    "cifar10",
     "cifar10-mini",
     "ablation",
     "flatness",
