@@ -11,12 +11,16 @@ FILE = Path(__file__).parents[2] / "benchmarks" / "audit.py"
 ARCHIVE = FILE.parents[1] / "results" / "digits.jsonl.gz"
 
 
-@pytest.fixture(scope="module")
-def benchmark():
-    spec = importlib.util.spec_from_file_location("audit_benchmark", FILE)
+def load_file(path):
+    spec = importlib.util.spec_from_file_location(f"{path.stem}_benchmark", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    return load_file(FILE)
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +77,11 @@ def test_finished_audits_are_not_done_again(benchmark, tmp_path, monkeypatch, ca
 def test_on_digits_the_rate_is_near_and_the_loss_is_not_shown_to_be_worse(benchmark, tmp_path):
     words = ["--noise", "symmetric:0.4", "--seeds", "0,1,2", "--store", str(tmp_path)]
     assert benchmark.main(words) == 0
+
+
+def test_a_fifth_of_the_digits_lies_in_a_wrong_folder(tmp_path):
+    images = load_file(FILE.with_name("audit_images.py"))
+    wrong = images.write_folders(tmp_path, seed=0)
+    files = [str(path) for path in tmp_path.rglob("*.png")]
+    assert len(files) == 1797
+    assert sum(map(images.is_wrong, files)) == wrong == 359
