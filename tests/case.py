@@ -69,6 +69,23 @@ class Reduced:
 
 
 @dataclass(frozen=True)
+class Cosine:
+    """coefficient * the bounded cosine, in naive formulas."""
+
+    coefficient: float = 1.0
+    rivals: float = math.inf
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.bounded_cosine(z, t, self.rivals)
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return self.value(u.log(), t)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        return self.coefficient * naive.bounded_cosine_gradient(z, t, self.rivals)
+
+
+@dataclass(frozen=True)
 class Published:
     """A loss by a formula of the probabilities or of the logits of one sample."""
 
@@ -104,7 +121,7 @@ class Case:
 
     id: str
     factory: Callable[..., Any]
-    terms: tuple[Separated | Reduced | Published, ...]
+    terms: tuple[Separated | Reduced | Cosine | Published, ...]
     symmetric: bool
     bounded: bool
     smooth: bool = True

@@ -7,10 +7,11 @@ import naive
 import pytest
 import torch
 from bases import DERIVATIVES
-from case import Case, Reduced, Separated
+from case import Case, Cosine, Reduced, Separated
 from catalog_cases import CATALOGUE
 
 from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base
+from lossforge.constructions import BoundedCosine
 from lossforge.loss import Loss, ProbabilityLoss
 
 F1 = {"alpha": -8, "beta": -8, "gamma": 0.5}
@@ -173,6 +174,25 @@ CORE = [
     _br("BR-log", base.Log, naive.log(), symmetric=False, bounded=False),
     _br("BR-power", lambda: base.Power(0.7), naive.power(0.7), symmetric=False),
     _br("BR-series", GAUSS.make, GAUSS.naive, symmetric=False),
+    Case(
+        "cosine",
+        BoundedCosine,
+        (Cosine(),),
+        symmetric=True,
+        bounded=True,
+        breaks=frozenset({"floor"}),  # as logits grow it falls to 0 by their square, and no faster
+    ),
+    Case(
+        "TS-f1-cosine-rivals2",
+        lambda: (
+            0.9 * TargetSeparation(base.Exponential(**F1), tau=1) + 2.4 * BoundedCosine(rivals=2)
+        ),
+        (Separated(N1, tau=1, coefficient=0.9), Cosine(2.4, rivals=2)),
+        symmetric=True,
+        bounded=True,
+        scale=8.0,
+        breaks=frozenset({"floor"}),
+    ),
     Case(
         "nested-sum",
         lambda: 0.5 * (CE() + 2 * TargetSeparation(base.Exponential(**F1), a=0.1)) + 0.25 * BEF(),

@@ -200,3 +200,20 @@ def binary_reduction_gradient(base: Base, z: Tensor, t: int) -> Tensor:
 def expected(loss: Callable[[Tensor, int], Tensor], z: Tensor, q: Tensor) -> Tensor:
     """The loss under a probability target."""
     return sum(q[c] * loss(z, c) for c in range(len(z)))
+
+
+def bounded_cosine(z: Tensor, t: int, rivals: float = math.inf) -> Tensor:
+    k = len(z)
+    centred = z - sum(z) / k
+    n = (sum(x**2 for x in centred) + 1) ** 0.5
+    return max(1, (k - 1) / rivals) ** 0.5 * (1 - (k / (k - 1)) ** 0.5 * centred[t] / n)
+
+
+def bounded_cosine_gradient(z: Tensor, t: int, rivals: float = math.inf) -> Tensor:
+    k = len(z)
+    centred = z - sum(z) / k
+    n = (sum(x**2 for x in centred) + 1) ** 0.5
+    own = torch.zeros_like(z)
+    own[t] = 1
+    c = max(1, (k - 1) / rivals) ** 0.5 * (k / (k - 1)) ** 0.5
+    return -c / n * (own - 1 / k - centred[t] * centred / n**2)

@@ -2,6 +2,7 @@
 
 from .classes import ClassMean, PowerDistance, Sparsity
 from .correction import BackwardCorrection, ForwardCorrection
+from .cosine import BoundedCosine
 from .negative import Emphasised, Negative, complementary_labels
 from .normalised import Normalised, NormalisedNegative
 from .pairs import BinaryReduction
@@ -13,6 +14,7 @@ from .wrappers import EpsSoftmax, LogitClip, Sharpened, Wrapper
 __all__ = [
     "BackwardCorrection",
     "BinaryReduction",
+    "BoundedCosine",
     "ClassMean",
     "Declared",
     "Emphasised",

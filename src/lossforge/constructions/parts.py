@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from ..base import BaseFunction
 from ..base.function import formula_of
@@ -22,6 +22,7 @@ class Part:
     "pairs"       the mean over :math:`i \ne t` of :math:`h(u_t / (u_t + u_i))`
     "share"       :math:`h(u_t) / \sum_k h(u_k)`
     "remainder"   :math:`-H(u_t) / \sum_k H(u_k)`, h bounded
+    "cosine"      :math:`h((1 + \cos) / 2)`, the cosine of `BoundedCosine`, h linear
     ============  ==================================================================
 
     Args:
@@ -30,7 +31,7 @@ class Part:
         base: The base function h, with H its integral from 0.
     """
 
-    role: Role
+    role: Role | Literal["cosine"]
     factor: float
     base: BaseFunction
 
@@ -67,7 +68,7 @@ class DeclaredLoss(ProbabilityLoss):
             return None
         for part in parts:
             formula = formula_of(part.base)
-            if formula is None:
+            if formula is None or part.role == "cosine":
                 return None
             if part.factor != 0:
                 terms.append(Term(part.role, part.factor, formula))
