@@ -9,8 +9,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from lossforge.data.dataset import stratify
-from lossforge.data.embedded import _turns, breast_cancer, digits
+from lossforge.data.dataset import deal, stratify
+from lossforge.data.embedded import breast_cancer, digits
 
 
 def rows(images: torch.Tensor) -> set[bytes]:
@@ -110,10 +110,17 @@ def test_more_samples_than_images_still_all_differ():
 @pytest.mark.parametrize("sizes", [[4], [4, 6], [6, 6], [5, 7], [2, 3, 4], [4, 6, 6]], ids=str)
 def test_turns_reach_every_combination_once(sizes):
     total = int(torch.tensor(sizes).prod())
-    turns = torch.stack(_turns(sizes, total), 1)
+    turns = torch.stack(deal(sizes, total), 1)
     assert len(set(map(tuple, turns.tolist()))) == total
     for column, size in zip(turns.T, sizes, strict=True):
         assert (column.bincount(minlength=size) == total // size).all()
+
+
+def test_fewer_classes_are_the_first_ones():
+    some, every = (digits(2, classes=number, per_class=3) for number in (30, None))
+    assert some.classes == every.classes[:30]
+    assert torch.equal(some.train.inputs, every.train.inputs[:90])
+    assert some.tests["test"].given.unique().tolist() == list(range(30))
 
 
 def test_single_digits_in_equal_numbers():

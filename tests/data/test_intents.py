@@ -1,5 +1,6 @@
 """CLINC150, Banking77 and the features of texts."""
 
+import itertools
 import json
 import os
 import warnings
@@ -10,7 +11,7 @@ import torch
 pytest.importorskip("sklearn")
 
 from lossforge.data.features import featurise
-from lossforge.data.intents import banking77, clinc150
+from lossforge.data.intents import banking77, clinc150, clinc150_pairs
 
 # A few requests of CLINC150 and Banking77, shortened lists in the authors' formats.
 REQUESTS = {
@@ -68,6 +69,85 @@ def test_clinc_with_requests_out_of_scope(clinc_folder):
     assert data.classes == ("oos", "timer", "transfer", "translate")
     assert data.train.given.tolist() == [3, 3, 2, 2, 1, 1, 0]
     assert data.tests["test"].given.tolist() == [2, 1, 0]
+
+
+def three_intents(tmp_path):
+    """Requests of one word each: `timer3` of the part train is "timertrain3"."""
+    (tmp_path / "clinc150").mkdir()
+    intents = {"alarm": 4, "timer": 3, "transfer": 6}
+    parts = {
+        part: [[f"{name}{part}{i}", name] for name, n in intents.items() for i in range(n)]
+        for part in ("train", "test")
+    }
+    (tmp_path / "clinc150" / "data_full.json").write_text(json.dumps(parts))
+    return tmp_path
+
+
+@pytest.fixture
+def joined(tmp_path, monkeypatch):
+    """Load pairs with their texts in place of features."""
+    kept = {}
+
+    def keep(*texts, features):
+        kept.update(zip(("train", "test"), texts, strict=True))
+        return [torch.zeros(len(one), 1) for one in texts]
+
+    monkeypatch.setattr("lossforge.data.intents.featurise", keep)
+    folder = three_intents(tmp_path)
+
+    def load(**options):
+        return clinc150_pairs(data_dir=folder, **options), dict(kept)
+
+    return load
+
+
+def test_pairs_join_requests_of_two_intents_of_one_part(joined):
+    data, texts = joined(classes=3, per_class=12, test_per_class=2)
+    assert data.name == "clinc150-pairs"
+    assert data.classes == ("alarm + timer", "alarm + transfer", "timer + transfer")
+    assert data.train.given.tolist() == [0] * 12 + [1] * 12 + [2] * 12
+    assert data.tests["test"].given.tolist() == [0, 0, 1, 1, 2, 2]
+    for part, split in data.parts().items():
+        for text, label in zip(texts[part], split.given.tolist(), strict=True):
+            names = data.classes[label].split(" + ")
+            assert [word.rstrip("0123456789") for word in text.split()] == [
+                f"{n}{part}" for n in names
+            ]
+
+
+def test_samples_of_a_pair_differ_and_requests_take_turns(joined):
+    _, texts = joined(classes=3, per_class=12, test_per_class=1)
+    for start, sizes in ((0, (4, 3)), (12, (4, 6)), (24, (3, 6))):
+        own = texts["train"][start : start + 12]
+        assert len(set(own)) == 12
+        for words, size in zip(zip(*map(str.split, own), strict=True), sizes, strict=True):
+            for turn in range(0, 12, size):
+                assert len(set(words[turn : turn + size])) == size
+
+
+def test_pairs_are_the_same_each_time_and_fewer_are_among_more(joined):
+    first, again = (joined(classes=3, per_class=5, test_per_class=1)[1] for _ in range(2))
+    assert first == again
+    two, _ = joined(classes=2, per_class=1, test_per_class=1)
+    three, _ = joined(classes=3, per_class=1, test_per_class=1)
+    assert set(two.classes) < set(three.classes)
+    other = joined(classes=3, generator=torch.Generator().manual_seed(5), per_class=5)[1]
+    assert other != first
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"classes": 4}, "classes must be at most 3, got 4"),
+        ({"classes": 1}, "classes must be an integer of 2 or more, got 1"),
+        ({"classes": 3, "per_class": 13}, "per_class must be at most 12"),
+        ({"classes": 3, "per_class": 2, "test_per_class": 0}, "test_per_class must be"),
+    ],
+    ids=str,
+)
+def test_impossible_pairs_are_refused(joined, options, message):
+    with pytest.raises(ValueError, match=message):
+        joined(**options)
 
 
 def test_banking_from_its_layout(banking_folder):
@@ -241,6 +321,19 @@ def test_real_clinc(real_data):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_thread")
+@pytest.mark.slow
+def test_real_pairs(real_data):
+    if not (real_data / "clinc150").is_dir():
+        pytest.skip(f"{real_data} holds no CLINC150")
+    data = clinc150_pairs(features="tfidf:32", data_dir=real_data)
+    assert (len(data.train), len(data.tests["test"]), data.num_classes) == (20_000, 5_000, 1_000)
+    assert data.classes[0] == "accept_reservations + balance"
+    assert len(set(data.classes)) == 1_000
+    # by the next class, as asymmetric noise has it, one intent of two changes
+    first = [name.split(" + ")[0] for name in data.classes]
+    assert sum(a == b for a, b in itertools.pairwise(first)) > 800
+
+
 def test_real_banking(real_data):
     if not (real_data / "banking77").is_dir():
         pytest.skip(f"{real_data} holds no Banking77")

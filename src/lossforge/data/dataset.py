@@ -1,5 +1,6 @@
 """The one shape of all data: inputs, given labels, true labels where they are known."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -180,3 +181,18 @@ def stratify(
             f"test_fraction must leave a sample for testing, got {test_fraction} of {len(labels)}"
         )
     return (~test).nonzero()[:, 0], test.nonzero()[:, 0]
+
+
+def deal(sizes: list[int], count: int) -> list[Tensor]:
+    """Deal `count` positions below each size, such that no combination of them comes twice.
+
+    Each slot deals its cards round and round. Two slots with periods m and n would repeat after
+    lcm(m, n) turns; moving the second on by one there reaches all m n combinations (by the Chinese
+    remainder theorem), which is the period of the two together.
+    """
+    step, period, turns = torch.arange(count), 1, []
+    for size in sizes:
+        phase = step % (period * size)
+        turns.append((phase + phase // math.lcm(period, size)) % size)
+        period *= size
+    return turns

@@ -1,12 +1,10 @@
 """Real data that come with scikit-learn, without a download: digits and breast cancer."""
 
-import math
-
 import torch
 from torch import Generator, Tensor
 
 from ..errors import check_integer, extra
-from .dataset import Dataset, Split, members, stratify
+from .dataset import Dataset, Split, deal, members, stratify
 from .features import standardise
 from .patches import with_patches
 from .source import Source
@@ -19,6 +17,7 @@ _SIZES = {1: (None, None), 2: (50, 20), 3: (20, 5)}
 def digits(
     copies: int = 1,
     *,
+    classes: int | None = None,
     per_class: int | None = None,
     test_per_class: int | None = None,
     features: str | None = None,
@@ -36,6 +35,7 @@ def digits(
 
     Args:
         copies: 1, 2 or 3 digits: 10, 100 or 1,000 classes, "0".."9", "00".."99", "000".."999".
+        classes: Only the first so many of the pairs or triples; all if None.
         per_class: Training samples of each class. By default every image once for single digits,
             50 for pairs (5,000 in all), 20 for triples (20,000 in all).
         test_per_class: The same for the test part: all, 20 (2,000) and 5 (5,000).
@@ -49,6 +49,12 @@ def digits(
     check_integer("copies", copies, 1)
     if copies not in _NAMES:
         raise ValueError(f"copies must be 1, 2 or 3, got {copies!r}")
+    number = 10**copies if classes is None else classes
+    check_integer("classes", number, 2)
+    if number > 10**copies or (copies == 1 and number < 10):
+        raise ValueError(
+            f"classes must be at most {10**copies}, and 10 of single digits, got {number}"
+        )
     source = extra("sklearn.datasets", "bench").load_digits()
     images = torch.from_numpy(source.images).to(torch.float32) / 16
     labels = torch.from_numpy(source.target).to(torch.int64)
@@ -62,11 +68,11 @@ def digits(
     # Fixed numbers need some fixed permutation; a generator of our own leaves torch's alone.
     draw = torch.Generator().manual_seed(0) if generator is None else generator
     splits = [
-        _split(images[part], labels[part], copies, name, count, draw)
+        _split(images[part], labels[part], copies, number, name, count, draw)
         for part, (name, count) in zip(parts, counts.items(), strict=True)
     ]
-    classes = tuple(f"{number:0{copies}d}" for number in range(10**copies))
-    dataset = Dataset(_NAMES[copies], classes, splits[0], {"test": splits[1]})
+    names = tuple(f"{one:0{copies}d}" for one in range(number))
+    dataset = Dataset(_NAMES[copies], names, splits[0], {"test": splits[1]})
     return with_patches(dataset, features, shape=(1, 8, 8 * copies))
 
 
@@ -96,7 +102,13 @@ def breast_cancer(*, generator: Generator | None = None) -> Dataset:
 
 
 def _split(
-    images: Tensor, labels: Tensor, copies: int, name: str, count: int | None, generator: Generator
+    images: Tensor,
+    labels: Tensor,
+    copies: int,
+    classes: int,
+    name: str,
+    count: int | None,
+    generator: Generator,
 ) -> Split:
     """All images as they are, or `count` numbers of each class made of them."""
     if count is None:
@@ -106,31 +118,16 @@ def _split(
     if count > most:
         raise ValueError(f"{name} must be at most {most} for different samples, got {count}")
     rows = []
-    for number in range(10**copies):
+    for number in range(classes):
         pool = [pools[int(digit)] for digit in f"{number:0{copies}d}"]
-        turns = _turns([len(images_of_digit) for images_of_digit in pool], count)
+        turns = deal([len(images_of_digit) for images_of_digit in pool], count)
         slots = [
             images[one[torch.randperm(len(one), generator=generator)][turn]]
             for one, turn in zip(pool, turns, strict=True)
         ]
         rows.append(torch.cat(slots, dim=2).flatten(1))
-    given = torch.arange(10**copies).repeat_interleave(count)
+    given = torch.arange(classes).repeat_interleave(count)
     return Split(torch.cat(rows), given, given)
-
-
-def _turns(sizes: list[int], count: int) -> list[Tensor]:
-    """Positions below each size, such that no combination of them comes twice.
-
-    Each slot deals its cards round and round. Two slots with periods m and n would repeat after
-    lcm(m, n) turns; moving the second on by one there reaches all m n combinations (by the Chinese
-    remainder theorem), which is the period of the two together.
-    """
-    step, period, turns = torch.arange(count), 1, []
-    for size in sizes:
-        phase = step % (period * size)
-        turns.append((phase + phase // math.lcm(period, size)) % size)
-        period *= size
-    return turns
 
 
 SOURCES = (

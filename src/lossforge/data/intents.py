@@ -1,11 +1,16 @@
-"""Short texts labelled by intent: CLINC150 and Banking77."""
+"""Short texts labelled by intent: CLINC150, alone and in pairs, and Banking77."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from .dataset import Dataset, Split
+import torch
+from torch import Generator
+
+from ..errors import check_integer
+from .dataset import Dataset, Split, deal
 from .features import featurise
 from .source import File, PathLike, Source, locate
 from .tables import Columns, in_order, read_columns
@@ -36,6 +41,91 @@ def clinc150(
         keys = [name, f"oos_{name}"] if out_of_scope else [name]
         parts[name] = _requests(path, source, keys)
     return _dataset("clinc150", parts, "intent", features)
+
+
+def clinc150_pairs(
+    *,
+    classes: int = 1000,
+    per_class: int = 20,
+    test_per_class: int = 5,
+    features: str = "tfidf",
+    generator: Generator | None = None,
+    data_dir: PathLike | None = None,
+) -> Dataset:
+    """Pairs of CLINC150's intents, two requests joined: 1,000 classes of 20 + 5 samples.
+
+    A class is an unordered pair of different intents: of single words nobody could tell which of
+    two requests came first. Its samples join a request of the one intent, by the alphabet, to one
+    of the other, both from the same part of CLINC150, so no request is in training and test. All
+    samples of a class differ, and a request comes back in a class only after all of its intent had
+    a turn.
+
+    This is a way to many classes without another download, and not what anybody asks an assistant.
+    Its classes overlap: to know 150 intents is enough for all of them.
+
+    Args:
+        classes: How many of the 11,175 pairs, drawn without replacement; fewer are among more.
+        per_class: Training samples of each class.
+        test_per_class: Test samples of each class.
+        features: How texts become numbers, see `featurise`; fitted to the joined training texts.
+        generator: Draws other pairs and samples than the fixed ones.
+        data_dir: Where `clinc150/data_full.json` lies, instead of the usual places.
+    """
+    path = locate("clinc150-pairs", "clinc150", "data_full.json", data_dir=data_dir)
+    source = _read_json(path)
+    draw = torch.Generator().manual_seed(0) if generator is None else generator
+    parts = [_requests(path, source, [name]) for name in ("train", "test")]
+    intents = in_order(parts[0].names("intent"))
+    pairs = _draw_pairs(len(intents), classes, draw)
+    counts = {"per_class": per_class, "test_per_class": test_per_class}
+    texts = [
+        _joined(part, intents, pairs, option, count, draw)
+        for part, (option, count) in zip(parts, counts.items(), strict=True)
+    ]
+    labels = [torch.arange(classes).repeat_interleave(count) for count in counts.values()]
+    splits = [
+        Split(rows, given, given)
+        for rows, given in zip(featurise(*texts, features=features), labels, strict=True)
+    ]
+    names = tuple(f"{intents[i]} + {intents[j]}" for i, j in pairs)
+    return Dataset("clinc150-pairs", names, splits[0], {"test": splits[1]})
+
+
+def _draw_pairs(intents: int, count: int, generator: Generator) -> list[tuple[int, int]]:
+    """Draw pairs i < j without replacement, and sort them."""
+    check_integer("classes", count, 2)
+    every = list(combinations(range(intents), 2))
+    if count > len(every):
+        raise ValueError(f"classes must be at most {len(every)}, got {count}")
+    chosen = torch.randperm(len(every), generator=generator)[:count]
+    return sorted(every[place] for place in chosen.tolist())
+
+
+def _joined(
+    part: Columns,
+    intents: tuple[str, ...],
+    pairs: Sequence[tuple[int, int]],
+    option: str,
+    count: int,
+    generator: Generator,
+) -> list[str]:
+    """Join requests of both intents of each pair, `count` times."""
+    texts, labels = part.texts("text"), part.labels("intent", intents)
+    groups = [(labels == intent).nonzero()[:, 0] for intent in range(len(intents))]
+    check_integer(option, count, 1)
+    most = min(len(groups[i]) * len(groups[j]) for i, j in pairs)
+    if count > most:
+        raise ValueError(f"{option} must be at most {most} for different samples, got {count}")
+    joined = []
+    for pair in pairs:
+        own = [groups[intent] for intent in pair]
+        turns = deal([len(group) for group in own], count)
+        first, second = (
+            group[torch.randperm(len(group), generator=generator)][turn].tolist()
+            for group, turn in zip(own, turns, strict=True)
+        )
+        joined += [f"{texts[i]} {texts[j]}" for i, j in zip(first, second, strict=True)]
+    return joined
 
 
 def banking77(*, features: str = "tfidf", data_dir: PathLike | None = None) -> Dataset:
@@ -105,6 +195,8 @@ _BANKING = (
     "https://raw.githubusercontent.com/PolyAI-LDN/task-specific-datasets/master/banking_data/"
 )
 
+_CLINC_SUM = "sha256:36923c3705a59e08fe9c3883d8bc2dd966ef93e22cb78ac41171782a698d56e0"
+
 SOURCES = (
     Source(
         "clinc150",
@@ -113,13 +205,17 @@ SOURCES = (
         clinc150,
         counts={"train": 15_000, "test": 4_500, "val": 3_000},
         layout="clinc150/\n  data_full.json",
-        files=(
-            File(
-                "data_full.json",
-                "sha256:36923c3705a59e08fe9c3883d8bc2dd966ef93e22cb78ac41171782a698d56e0",
-                _CLINC,
-            ),
-        ),
+        files=(File("data_full.json", _CLINC_SUM, _CLINC),),
+        terms="CC BY 3.0; cite Larson et al., EMNLP 2019",
+    ),
+    Source(
+        "clinc150-pairs",
+        "two requests of clinc150 joined, text, 1,000 pairs of intents",
+        1000,
+        clinc150_pairs,
+        counts={"train": 20_000, "test": 5_000},
+        layout="clinc150/\n  data_full.json",
+        files=(File("clinc150/data_full.json", _CLINC_SUM, _CLINC),),
         terms="CC BY 3.0; cite Larson et al., EMNLP 2019",
     ),
     Source(
