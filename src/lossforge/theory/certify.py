@@ -11,6 +11,7 @@ from ..base import BaseFunction
 from ..constructions import Negative, ViewsDivergence
 from ..errors import check_integer
 from ..loss import Loss
+from .cosine import along_bisector, beside_cosine, least_even, rest_of
 from .counterexamples import find_rise_of
 from .device import on_cpu
 from .enclosure import CELLS, Table
@@ -108,7 +109,8 @@ def certify(
 
     Args:
         loss: Target separations, binary reductions and their sums are decided; normalised losses
-            under symmetric noise; of other losses, only a counterexample can be found.
+            under symmetric noise; a bounded cosine by itself and beside these; of other losses,
+            only a counterexample can be found.
         noise: A transition matrix, a vector of label weights, or an object that carries one; see
             `read_noise`. For instance-dependent noise (an object with ``rows`` and ``true``) the
             answer is that of `certify_instances`.
@@ -212,7 +214,14 @@ def decide(
     if claim == "global" and not _bounded(form):
         return _unbounded(form, rows)
     found = None
-    if not form.unknown and (form.understood or bool(normalised(rows).passed.all())):
+    if form.cosine and not form.unknown:
+        rest = rest_of(form)
+        if rest is not None:
+            found = decide(loss, rest, rows, claim, cells, tables, refute and claim == "global")
+        found = beside_cosine(form, rows, claim, found)
+        if found.status in ("PROVED", "REFUTED"):
+            return found
+    elif not form.unknown and (form.understood or bool(normalised(rows).passed.all())):
         found = _DECIDE[claim](form, rows, cells, tables, refute)
         found = found.having(assumptions=(*found.assumptions, *form.assumptions))
         if form.understood or found.status == "PROVED":
@@ -220,8 +229,9 @@ def decide(
     others = any(isinstance(part, _OTHER) for part in form.unknown)
     searched = refute and claim == "monotone" and not others
     if searched:
-        for row in _sample(rows):
-            witness = find_rise_of(loss, rows.pick(row))
+        for row in least_even(rows) if form.cosine else _sample(rows):
+            one = rows.pick(row)
+            witness = find_rise_of(loss, one, along_bisector(one) if form.cosine else None)
             if witness is not None:
                 return Verdict(
                     "REFUTED",

@@ -118,8 +118,14 @@ def _climb(form: Form, slots: Slots, probs: Tensor) -> Tensor:
     return slots.inside(slots.softmax(logits.detach()))
 
 
-def find_rise_of(loss: Loss, row: Rows) -> Witness | None:
-    """Logits at which raising the target's increases the weighted loss, by the loss itself."""
+def find_rise_of(loss: Loss, row: Rows, hints: Tensor | None = None) -> Witness | None:
+    """Logits at which raising the target's increases the weighted loss, by the loss itself.
+
+    Args:
+        loss: Any loss.
+        row: One row of weights.
+        hints: (B, K) further logits to try.
+    """
     slots, target = fill_slots(row), int(row.targets[0])
     most = max(8, _NUMBERS // row.num_classes**2)
     logits = torch.log(slots.full(candidates(slots)))
@@ -127,6 +133,7 @@ def find_rise_of(loss: Loss, row: Rows) -> Witness | None:
     if not of_probs:
         logits = torch.cat([logits, *_rescaled(logits)])
     logits = logits[:: -(-len(logits) // most)]
+    logits = logits if hints is None else torch.cat([hints, logits])
     random = torch.Generator().manual_seed(0)
     for scale in (1.0, 0.3, 0.1, 0.0):
         rise = _measured_rises(loss, row, logits)

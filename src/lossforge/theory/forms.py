@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..base import BaseFunction, Series
+from ..base import BaseFunction, Linear, Series
 from ..constructions import Declared, Part
 from ..loss import Loss, WeightedSum
 from .trust import declarer, deviation, doubt, draws, is_foreign, nested
@@ -67,7 +67,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class Form:
-    """A loss as target separation, binary reduction, normalised parts, and what is left.
+    """A loss as target separation, binary reduction, normalised parts, cosine, and what is left.
 
     Args:
         num_classes: K.
@@ -77,6 +77,7 @@ class Form:
         unknown: Losses of which nothing is known.
         doubts: Why nothing is known of them, in words.
         assumptions: What the form rests on besides the library's own code.
+        cosine: The coefficient of the bounded cosine.
     """
 
     num_classes: int
@@ -86,11 +87,12 @@ class Form:
     unknown: tuple[Loss, ...]
     doubts: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
+    cosine: float = 0.0
 
     @property
     def understood(self) -> bool:
         """Whether target separation and binary reduction are all there is."""
-        return not self.normalised and not self.unknown
+        return not self.normalised and not self.unknown and self.cosine == 0
 
 
 def take_apart(loss: Loss, num_classes: int) -> Form:
@@ -133,6 +135,8 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
         tuple(unknown),
         tuple(doubts),
         tuple(sorted(trusted)),
+        # of C = 2 h((1 + cos) / 2), h(x) = 1 - x
+        float(_mixture(known, "cosine").density(torch.ones((), dtype=torch.float64))) / 2,
     )
 
 
@@ -158,6 +162,8 @@ def _declared(member: Loss, num_classes: int) -> tuple[tuple[Part, ...], str | N
         reason = "it has terms of the others and none of the target"
     elif not all(part.base.bounded for part in parts if part.role == "remainder"):
         reason = "a remainder of an unbounded function rises with the target"
+    elif not all(isinstance(part.base, Linear) for part in parts if part.role == "cosine"):
+        reason = "a cosine of a function that is not linear is not symmetric"
     return parts, reason
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from .bounds import Tables
+from .cosine import keeps_proofs, rest_of
 from .forms import Form
 from .global_claim import global_tests
 from .proofs import Prover
@@ -31,6 +32,9 @@ _SLACK = 1e-12
 
 def prove_rows(form: Form, rows: Rows, claim: Claim, cells: int, tables: Tables) -> Tensor:
     """(R,) rows in which a claim is proved; the target must lead in all of them."""
+    if form.cosine:
+        rest, kept = rest_of(form), keeps_proofs(form, rows, claim)
+        return kept if rest is None else kept & prove_rows(rest, rows, claim, cells, tables)
     if claim == "global":
         return _globally(form, rows, cells, tables)
     two = rows.num_classes == 2

@@ -130,10 +130,20 @@ def _evaluate(terms: Sequence[tuple[float, Part]], logits: Tensor, target: Tenso
             term = (rivals * h(pairs)).sum(1) / (u.shape[1] - 1)
         elif part.role == "share":
             term = h(own) / h(u).sum(1)
+        elif part.role == "cosine":
+            term = h((1 + _cosine(logits, label)) / 2)
         else:
             term = -H(own) / H(u).sum(1)
         total = total + scale * part.factor * term
     return total
+
+
+def _cosine(logits: Tensor, label: Tensor) -> Tensor:
+    """(N,) c z_t / n of centred logits."""
+    centred = logits - logits.mean(1, keepdim=True)
+    n = torch.sqrt(centred.square().sum(1) + 1)
+    c = math.sqrt(logits.shape[1] / (logits.shape[1] - 1))
+    return c * centred.gather(1, label)[:, 0] / n
 
 
 def _overridden(thing: object, owner: type) -> str | None:
