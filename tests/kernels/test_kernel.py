@@ -141,7 +141,8 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(rows, classes):
 
 
 @built
-def test_a_forked_process_computes_the_same_bits():
+@pytest.mark.parametrize("first", ["parent", "child"])
+def test_a_forked_process_computes_the_same_bits(first):
     script = """
 import os, torch, lossforge
 from lossforge.loss.shortcut import _kernel_of
@@ -152,13 +153,15 @@ def bits():
     values, gradient = torch.empty(256), torch.empty(256, 1000)
     assert kernel.rows(logits, target, values, gradient) == lossforge.kernels.native.DONE
     return values.numpy().tobytes() + gradient.numpy().tobytes()
-before = bits()
+logits.exp()  # by torch's threads, which the child does not have
+if FIRST == "parent":
+    before = bits()
 child = os.fork()
 if child == 0:
-    os._exit(0 if bits() == before else 3)
+    os._exit(0 if FIRST == "child" and bits() or bits() == before else 3)
 assert os.waitpid(child, 0)[1] == 0
-assert bits() == before
 """
+    script = f"FIRST = {first!r}" + script
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
 
 
@@ -215,6 +218,15 @@ def test_a_kept_graph_keeps_its_gradient(reduction):
     )[0]
     assert_close(batched, expected.expand(2, -1, -1))
     assert torch.equal(torch.autograd.grad(value, logits)[0], expected)
+
+
+@built
+def test_a_jacobian_is_taken_at_once():
+    logits, target = batch()
+    loss = lossforge.BEF(reduction="none")
+    jacobian = torch.autograd.functional.jacobian
+    found = jacobian(lambda z: loss(z, target), logits.detach(), vectorize=True)
+    assert_close(found, jacobian(lambda z: loss(z, target), logits.detach()))
 
 
 @built

@@ -6,7 +6,7 @@ from cases import named
 from laws import assert_close, value_and_gradient
 
 import lossforge
-from lossforge import kernels
+from lossforge import base, kernels
 from lossforge.kernels.operator import rows, text_of
 
 pytestmark = [
@@ -14,6 +14,8 @@ pytestmark = [
     # dynamo itself instantiates autograd.Function while it traces one
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
+
+BASES = [(7.0, -8.0, 0.5), (7.0, -4.0, 0.5)]
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +86,51 @@ def test_value_and_gradient_are_those_of_torch_operations(dtype):
     assert graphs.with_operator == [True]
     for one, other in zip(found, expected, strict=True):
         assert_close(one, other, dtype)
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        (lossforge.BEF(), lossforge.BEF(lam=0.1, mu=0.9), lossforge.BEF(alpha=-2.0)),
+        [lossforge.TargetSeparation(base.Quadratic(*three), tau=1.0) for three in BASES],
+        [factor * lossforge.BinaryReduction(base.Quadratic(*BASES[0])) for factor in (0.9, 0.1)],
+    ],
+    ids=["BEF", "TS", "a sum"],
+)
+def test_each_loss_has_a_graph_of_its_own(losses):
+    logits, target = batch()
+    for loss in losses:
+        call, graphs = compiled(loss)
+        found = value_and_gradient(lambda z, call=call: call(z, target), logits)
+        expected = value_and_gradient(lambda z, loss=loss: loss(z, target), logits)
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one, other, torch.float32)
+        assert graphs.with_operator == [True]
+
+
+def test_a_loss_that_is_replaced_is_found():
+    logits, target = batch()
+    model = torch.nn.Module()
+    call, _ = compiled(lambda z: model.loss(z, target))
+    for alpha in (-8.0, -2.0, -3.0):
+        model.loss = lossforge.BEF(alpha=alpha)
+        assert_close(call(logits), model.loss(logits, target), torch.float32)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["half precision", "short labels", "other labels", "other layout"]
+)
+def test_nothing_but_a_batch_is_taken(wrong):
+    logits, target = batch()
+    form = text_of(lossforge.BEF().fused(7), logits.dtype)
+    if wrong == "other layout":
+        with pytest.raises(ValueError, match="compiled by this version"):
+            rows(logits, target, "1 " + form.partition(" ")[2], False)
+        return
+    logits = logits.half() if wrong == "half precision" else logits
+    target = {"short labels": target[1:], "other labels": target.int()}.get(wrong, target)
+    with pytest.raises(TypeError, match="logits must be"):
+        rows(logits, target, form, False)
 
 
 def test_weights_smoothing_and_dense_targets_surround_the_operator():

@@ -107,7 +107,8 @@ def test_a_kernel_that_fails_to_launch_is_found_out(monkeypatch, error):
 
     monkeypatch.setattr(TritonKernel, "rows", rows)
     kernel = TritonKernel(COVERED["BEF"].fused(5), 5)
-    assert not triton_rows._can_launch(kernel, torch.device("cpu"))
+    with pytest.warns(UserWarning, match=str(error)):
+        assert not triton_rows._can_launch(kernel, torch.device("cpu"))
 
 
 @interpreted

@@ -94,3 +94,6 @@ def describe() -> str:
         texts = found.lossforge_instructions(), found.lossforge_compiler()
         path = f"C, {', '.join(text.decode() for text in texts)}"
     return f"{path}; on CUDA Triton {version()}" if is_on_cuda() and version() else path
+
+
+library()  # now: where it is loaded after a fork, it does not know of it, and waits for no threads

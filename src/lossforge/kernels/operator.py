@@ -1,6 +1,6 @@
 """The kernel as an operator of torch, which compiled graphs call as a whole.
 
-To import this imports sympy, and so the package does not.
+Importing this module imports sympy, so the package does not.
 Its derivative is a product with the gradient that it has computed beside the values. A graph has no
 other path to fall back to, so that the operator is for smooth forms alone: these cover every row.
 """
@@ -14,12 +14,13 @@ from torch import Tensor
 
 from . import native
 from .formula import Form
-from .rows import Kernel
+from .rows import DTYPES, Kernel
 
 
 def text_of(form: Form, dtype: torch.dtype) -> str:
-    """A form as the operator takes it: a constant of the graph."""
-    return " ".join(map(repr, form.numbers(double=dtype == torch.float64)))
+    """A form as the operator takes it, a constant of the graph: a layout, a count, the numbers."""
+    numbers = form.numbers(double=dtype == torch.float64)
+    return " ".join(map(repr, [native.LAYOUT, len(numbers), *numbers]))
 
 
 @torch.library.custom_op("lossforge::rows", mutates_args=(), device_types="cpu")
@@ -27,9 +28,16 @@ def rows(logits: Tensor, target: Tensor, form: str, derive: bool) -> tuple[Tenso
     """Values (N,) of logits (N, C) at labels (N,), and with `derive` their gradients (N, C).
 
     Raises:
+        TypeError: If the tensors are none of a batch of labels.
         IndexError: If a label is out of range.
         MemoryError: If there is none for a row.
     """
+    labels = target.dtype == torch.int64 and target.shape == logits.shape[:1]
+    if logits.dtype not in DTYPES or not labels:
+        raise TypeError(
+            f"logits must be (N, C) of {DTYPES} and labels (N,) of int64, got {logits.dtype} "
+            f"{tuple(logits.shape)} and {target.dtype} {tuple(target.shape)}"
+        )
     kernel = _kernel(form, logits.shape[1], logits.dtype)
     logits, target = logits.contiguous(), target.contiguous()
     values, gradient = _outputs(logits, derive)
@@ -53,7 +61,10 @@ def _outputs(logits: Tensor, derive: bool) -> tuple[Tensor, Tensor]:
 
 @lru_cache
 def _kernel(form: str, classes: int, dtype: torch.dtype) -> Kernel:
-    return Kernel(array("d", map(float, form.split())), classes, dtype)
+    layout, count, *numbers = form.split()
+    if int(layout) != native.LAYOUT or int(count) != len(numbers):
+        raise ValueError(f"a graph must be compiled by this version of lossforge, got {form!r}")
+    return Kernel(array("d", map(float, numbers)), classes, dtype)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:

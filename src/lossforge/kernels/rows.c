@@ -345,18 +345,18 @@ static void *take_parts_as_thread(void *team)
 
 static int run(void (*work)(Job *), Job whole, long rows, long threads)
 {
-    if (threads > rows) threads = rows;
-    if (threads > MOST_THREADS) threads = MOST_THREADS;
-    if (rows * whole.classes < SPLIT || threads < 1) threads = 1;
-    Team team = {.work = work, .whole = whole, .rows = rows, .parts = threads};
+    long parts = threads < rows ? threads : rows;
+    if (rows * whole.classes < SPLIT || parts < 1) parts = 1;
+    Team team = {.work = work, .whole = whole, .rows = rows, .parts = parts};
     fegetenv(&team.arithmetic);
-    if (threads > 1 && parallel && !forked) {
+    if (parts > 1 && parallel && !forked) {
+        /* as many as torch has, even if some find no part: the runtime ends those not asked for */
         parallel(take_parts, &team, (unsigned)threads, 0);
         return team.status;
     }
     pthread_t started[MOST_THREADS];
-    long others = 0;
-    while (others < threads - 1
+    long others = 0, most = parts < MOST_THREADS ? parts : MOST_THREADS;
+    while (others < most - 1
            && pthread_create(&started[others], NULL, take_parts_as_thread, &team) == 0)
         others++;
     take_parts(&team);

@@ -27,6 +27,7 @@ terms that all but underflow.
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from functools import cache
 from itertools import chain, zip_longest
@@ -139,11 +140,13 @@ def _can_launch(kernel: TritonKernel, device: torch.device) -> bool:
     """Whether a row can be evaluated: Triton calls a C compiler, and knows not every device."""
     logits = torch.zeros(1, kernel.classes, device=device, dtype=torch.float32)
     target = torch.zeros(1, device=device, dtype=torch.int64)
+    values = logits.new_empty(1)
     try:
-        kernel.rows(logits, target, logits.new_empty(1), torch.empty_like(logits))
-    except Exception:  # whatever it lacks, torch operations do without it
+        kernel.rows(logits, target, values, torch.empty_like(logits))
+        return bool(values.isfinite().all())  # which waits for the device
+    except Exception as error:  # whatever it lacks, torch operations do without it
+        warnings.warn(f"the Triton kernel does not run here: {error}", stacklevel=2)
         return False
-    return True
 
 
 def _covers(term: Term) -> bool:

@@ -26,7 +26,8 @@ def by_operator(loss: Loss, logits: Tensor, target: Tensor) -> Tensor | None:
     classes = logits.shape[1]
     if logits.device.type != "cpu" or _has_static_value is None or not _has_static_value(classes):
         return None
-    form = loss._operator_form(classes, logits.dtype, shortcut.changes)
+    # The last two are for the compiler: a graph is for this loss with these methods alone.
+    form = loss._operator_form(classes, logits.dtype, id(loss), shortcut.changes)
     if not form:
         return None
     derive = logits.requires_grad and torch.is_grad_enabled()

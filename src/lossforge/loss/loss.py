@@ -94,8 +94,9 @@ class Loss(nn.Module, ABC):
         """This loss as data for a kernel, if there is one for K classes."""
         return None
 
-    def _operator_form(self, classes: int, dtype: torch.dtype, changes: str) -> str:
-        from .graphs import operator_form  # which also has compilers call this, not trace it
+    def _operator_form(self, classes: int, dtype: torch.dtype, *guarded: object) -> str:
+        """Not traced by a compiler but called, and called again if an argument has changed."""
+        from .graphs import operator_form  # which marks this method so
 
         return operator_form(self, classes, dtype)
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch._C import _get_tracing_state, _len_torch_dispatch_stack
-from torch._C._functorch import peek_interpreter_stack
+from torch._C._functorch import is_legacy_batchedtensor, peek_interpreter_stack
 from torch.autograd import forward_ad
 
 from .. import kernels
@@ -27,11 +27,11 @@ METHODS = {
     *("forward", "from_scores", "per_sample", "expected", "transform"),
     *("parts", "constant", "coefficient", "fused"),
 }
-_NO_LABEL = -0x5EED_5EED_5EED_5EED  # a number that data do not have
+_NO_LABEL = -0x5EED_5EED_5EED_5EED  # a number that is taken for no label
 _LIBRARY = __name__.partition(".")[0]
 # How often a method of any loss was replaced. As text: a compiler compares it and adapts to none.
 changes = "0"
-# Of the backward pass that is running; old versions of torch do not tell.
+# Whether the running backward pass keeps the graph; old versions of torch do not tell.
 _graph_is_kept = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", lambda: True)
 
 
@@ -217,6 +217,8 @@ class _Reduced(torch.autograd.Function):
             (result,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return result, None
         factor = grad[:, None] if grad.dim() else grad
-        if _graph_is_kept() or type(grad) is not Tensor or _is_watched():
+        if torch.compiler.is_compiling() or _graph_is_kept() or _is_watched():
             return gradient * factor, None
-        return gradient.mul_(factor), None  # nothing can ask for it again
+        if type(grad) is not Tensor or is_legacy_batchedtensor(grad):
+            return gradient * factor, None
+        return gradient.mul_(factor), None  # no other pass needs it

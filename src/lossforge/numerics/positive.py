@@ -78,7 +78,8 @@ class Positive:
         Only of the power form. If P is even around reach / 2, to that error, so is the result.
         """
         values = _polynomial(self.double, 2 * reach * chebyshev.nodes(len(self.double)) - 1)
-        series, room = chebyshev.coefficients(values).tolist(), error * float(values.min())
+        least = _polynomial(self.double, 2 * reach * chebyshev.nodes(256) - 1).min()
+        series, room = chebyshev.coefficients(values).tolist(), error * float(least)
         odd = math.fsum(map(abs, series[1::2]))
         if odd <= room:
             series[1::2] = [0.0] * len(series[1::2])
