@@ -87,8 +87,8 @@ $(BIN)/python:
 	  || { echo "lossforge needs Python 3.11.4 or newer, $(BASE) is older" >&2; exit 1; }
 	$(BASE) -m venv $(VENV)
 
-KERNEL := $(wildcard src/lossforge/kernels/rows.*)
-$(VENV)/.%: pyproject.toml setup.py constraints.txt $(filter %.c %.h,$(KERNEL)) | $(BIN)/python
+KERNEL := $(wildcard src/lossforge/kernels/*.[ch])
+$(VENV)/.%: pyproject.toml setup.py constraints.txt $(KERNEL) | $(BIN)/python
 	@echo "installing what '$*' needs into $(VENV), once"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
