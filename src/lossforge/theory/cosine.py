@@ -5,8 +5,8 @@ Let w be the label weights of a row and S their sum, and let a tilde mean "less 
 
 .. math::
     W_C = S - \frac{c}{n} \langle \tilde w, \tilde z \rangle, \qquad
-    \frac{\partial W_C}{\partial z_t} = -\frac{c}{n} \Big( \tilde w_t -
-        \frac{\langle e, \tilde z \rangle \langle \tilde w, \tilde z \rangle}{n^2} \Big), \qquad
+    \frac{\partial W_C}{\partial z_t} = -\frac{c}{n} \left( \tilde w_t -
+        \frac{\langle e, \tilde z \rangle \langle \tilde w, \tilde z \rangle}{n^2} \right), \qquad
     n^2 = |\tilde z|^2 + 1.
 
 **Monotone.** Over unit vectors x, :math:`\langle e, x \rangle \langle \tilde w, x \rangle` is at
