@@ -1,5 +1,6 @@
 """A search that is killed goes on, loses no trial and counts none twice."""
 
+import itertools
 import json
 import os
 import random
@@ -188,3 +189,25 @@ def test_a_trial_that_is_repeated_keeps_its_point_to_itself(tmp_path):
         assert again == point
         assert len({point["q"], other["q"], last["q"]}) == 3
         assert [trial.user_attrs["turn"] for trial in study.trials()] == [0, 1, 2, 1, 3]
+
+
+@pytest.mark.parametrize("when", range(4))
+def test_a_trial_that_fails_while_another_is_taken_keeps_its_point(tmp_path, monkeypatch, when):
+    """Whichever reading of the trials it falls behind."""
+    plan = make_plan("digits", NOISE, "GCE", settings=SETTINGS)
+    with open_study(plan, f"sqlite:///{tmp_path / 'study.db'}") as study:
+        study.prepare(list)
+        assert study.take(12) is not None  # the default
+        lost, point = study.take(12)
+        read, count = study.trials, itertools.count()
+
+        def trials(*states):
+            found = read(*states)
+            if next(count) == when:
+                study.fail(lost.number)
+            return found
+
+        monkeypatch.setattr(study, "trials", trials)
+        _, other = study.take(12)
+        monkeypatch.undo()
+        assert other != point

@@ -28,7 +28,8 @@ class BoundedCosine(DeclaredLoss):
 
     .. math::
         \partial_{z_t} = - \sqrt{\tfrac{K - 1}{K}} \, \frac{1 + S}{n^3} < 0, \qquad
-        \partial_{z_i} = \frac1{n^3} \left( \frac{1 + S}{\sqrt{K (K - 1)}} + g (z_i - \bar z) \right).
+        \partial_{z_i} = \frac1{n^3}
+        \left( \frac{1 + S}{\sqrt{K (K - 1)}} + g (z_i - \bar z) \right).
 
     Gradients vanish like 1 / n, not exponentially: neither confident rows nor rows that are
     confidently wrong are given up. C - 1 is odd in z, so the Hessian is 0 at equal logits; its

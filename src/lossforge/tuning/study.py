@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from itertools import count
@@ -183,27 +183,30 @@ class Study:
             trial.set_user_attr("surplus", True)
             self.fail(trial.number)
             return None
-        turn = self._turn(trial, ahead)
+        turn = self._turn(trial)
         trial.set_user_attr("turn", turn)
         seed = generator(self.plan.spec.seed, "search", turn).initial_seed() % 2**32
         self._study.sampler = samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
         trial = self._optuna.trial.Trial(self._study, trial._trial_id)
         return trial, self._suggest(trial)
 
-    def _turn(self, trial: Any, ahead: Sequence[Any]) -> int:
+    def _turn(self, trial: Any) -> int:
         """Return the lowest number that no live trial has, after room for trials ahead without one.
 
         The number of trials ahead would not do: if one of them was lost before it had a point, the
         next trial would get the point of the last one. A failed trial that is repeated keeps its
-        number, also before its repetition is queued.
+        number, also before its repetition is queued. All trials are read at once: one that fails
+        in between would be neither live nor failed.
         """
-        failed = {other.number: other for other in self.trials("FAIL")}
+        others = [other for other in self.trials() if other.number != trial.number]
+        failed = {other.number: other for other in others if other.state.name == "FAIL"}
         lost = failed.get(trial.user_attrs.get("again"))
         if lost is not None and "turn" in lost.user_attrs:
             return int(lost.user_attrs["turn"])
-        live = [other for other in self.trials(*LIVE) if other.number != trial.number]
+        live = [other for other in others if other.state.name in LIVE]
         repeated = [other for other in failed.values() if self._repeated_point(other) is not None]
         taken = {other.user_attrs.get("turn") for other in [*live, *repeated]}
+        ahead = [other for other in live if other.number < trial.number]
         before = sum("turn" not in other.user_attrs for other in ahead)
         return [n for n in range(len(taken) + before + 1) if n not in taken][before]
 
