@@ -24,7 +24,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +37,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import lossforge
 from lossforge import kernels
+from lossforge.benchmark.run import device_name
 from lossforge.catalog.entry import TABLES
 from lossforge.loss import Loss
 
@@ -217,7 +217,7 @@ def verdicts(results: dict[tuple[int, int], Results]) -> list[str]:
 
 def page(figures: dict[int, dict[tuple[int, int], Results]], rounds: int) -> str:
     """The tables for a page of the documentation, one for each number of threads."""
-    machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    machine = f"{device_name('cpu')}, {os.cpu_count()} cores, Python {platform.python_version()}"
     path = f"torch {torch.__version__}, losses by {kernels.describe()}"
     lines = [f"{machine}, {path}, {rounds} rounds.", ""]
     for threads, results in figures.items():
@@ -230,15 +230,6 @@ def page(figures: dict[int, dict[tuple[int, int], Results]], rounds: int) -> str
             lines.append(f"| {name} | {mode} |{times} {max(m.memory for m in found):.1f} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def processor() -> str:
-    """The model of the CPU, as well as the system names it."""
-    with suppress(OSError):
-        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.M)
-        if found:
-            return found[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def write(file: Path, text: str) -> None:

@@ -324,7 +324,7 @@ def circumstances(
         "commit": commit,
         "clean_tree": clean,
         "host": socket.gethostname(),
-        "device": _device_name(device),
+        "device": device_name(device),
         "kernel": kernels.describe(),
         "processes": world()[1],
         "command": spec.command(),
@@ -340,7 +340,8 @@ def _digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _device_name(device: str) -> str:
+def device_name(device: str) -> str:
+    """Return the model of a GPU or of the CPU, as well as the system names it."""
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
     try:

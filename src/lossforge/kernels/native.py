@@ -96,4 +96,4 @@ def describe() -> str:
     return f"{path}; on CUDA Triton {version()}" if is_on_cuda() and version() else path
 
 
-library()  # now: where it is loaded after a fork, it does not know of it, and waits for no threads
+library()  # now: loaded in a forked process, it would wait for threads that only the parent has

@@ -217,8 +217,11 @@ class _Reduced(torch.autograd.Function):
             (result,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return result, None
         factor = grad[:, None] if grad.dim() else grad
-        if torch.compiler.is_compiling() or _graph_is_kept() or _is_watched():
-            return gradient * factor, None
-        if type(grad) is not Tensor or is_legacy_batchedtensor(grad):
-            return gradient * factor, None
-        return gradient.mul_(factor), None  # no other pass needs it
+        return (gradient.mul_(factor) if _is_last(grad) else gradient * factor), None
+
+
+def _is_last(grad: Tensor) -> bool:
+    """Whether no other backward pass needs the gradient, nor anybody watches this one."""
+    if torch.compiler.is_compiling() or _graph_is_kept() or _is_watched():
+        return False
+    return type(grad) is Tensor and not is_legacy_batchedtensor(grad)

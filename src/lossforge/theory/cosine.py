@@ -40,7 +40,7 @@ from torch import Tensor
 from .forms import Form
 from .monotone import ASSUMPTIONS
 from .ratio_tests import mixture_ratios, normalised
-from .verdict import Claim, Level, Verdict, Witness
+from .verdict import CLAIMS, Claim, Level, Verdict, Witness
 from .weights import Rows
 
 _LENGTHS = torch.logspace(0.5, 3, 8, dtype=torch.float64)  # of logits along the bisector
@@ -49,16 +49,6 @@ _RULES: dict[Claim, str] = {
     "monotone": "bounded cosine: symmetric, equal weights of the others",
     "transfers": "bounded cosine: two classes",
     "global": "bounded cosine: its infimum is full confidence, approached with that of the rest",
-}
-_REASONS: dict[Claim, str] = {
-    "monotone": "raising the true class's logit never increases the expected loss.",
-    "transfers": "moving probability to the true class never increases the expected loss.",
-    "global": "full confidence in the true class is the only minimum of the expected loss.",
-}
-_LEVELS: dict[Claim, Level] = {
-    "monotone": "logits",
-    "transfers": "transfers",
-    "global": "global",
 }
 _OPEN = "beside a bounded cosine, only rows whose wrong labels are equally likely are monotone."
 _NOT_GLOBAL = "beside a bounded cosine, the claim is decided for bounded target separations and "
@@ -89,11 +79,12 @@ def beside_cosine(form: Form, rows: Rows, claim: Claim, rest: Verdict | None) ->
     """The verdict on a sum, given that on the rest of it; None if there is none."""
     kept = bool(keeps_proofs(form, rows, claim).all())
     if kept and (rest is None or rest.status == "PROVED"):
-        rule, level = _RULES[claim], _LEVELS[claim]
+        rule, reason = _RULES[claim], f"{CLAIMS[claim]}."
+        level: Level = "logits" if claim == "monotone" else claim
         if rest is None:
             assumed = (*ASSUMPTIONS, *form.assumptions)
-            return Verdict("PROVED", claim, rule, _REASONS[claim], level, assumptions=assumed)
-        return rest.having(rule=f"{rest.rule}; {rule}", reason=_REASONS[claim], level=level)
+            return Verdict("PROVED", claim, rule, reason, level, assumptions=assumed)
+        return rest.having(rule=f"{rest.rule}; {rule}", reason=reason, level=level)
     if claim == "global":
         witness = None if rest is None or rest.witness is None else _still(form, rest.witness)
         if rest is not None and witness is not None:
