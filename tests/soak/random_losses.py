@@ -60,7 +60,9 @@ class Subject:
 def random_loss(index: int, classes: int) -> Subject:
     """A random loss, the same for the same index; built once, if the classes do not matter."""
     made = _built_once(index, 5)
-    sized = any(hasattr(part, "T") for part in made.loss.modules())
+    # a matrix has as many rows as classes; a sum over rivals that is no mean grows with them
+    parts = list(made.loss.modules())
+    sized = any(hasattr(part, "T") or getattr(part, "rivals", None) for part in parts)
     return _built_once(index, classes) if sized else made
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from ..base import Linear
 from ..base.function import format_arguments
 from ..errors import check_factor, check_integer
+from ..kernels import Form, Formula, Term
 from ..loss import Policy, Scores
 from .parts import DeclaredLoss, Part
 
@@ -91,6 +92,10 @@ class BoundedCosine(DeclaredLoss):
     def parts(self, num_classes: int) -> tuple[Part, ...]:
         factor = 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals) ** 0.5
         return (Part("cosine", 2 * factor, Linear()),)
+
+    def fused(self, num_classes: int) -> Form | None:
+        formula = Formula("bounded_cosine", a=float(self.rivals or 0))
+        return Form((Term("cosine", 1.0, formula),))
 
     def __str__(self) -> str:
         given = {} if self.rivals is None else {"rivals": self.rivals}

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..base import BaseFunction
 from ..base.function import formula_of
@@ -31,7 +31,7 @@ class Part:
         base: The base function h, with H its integral from 0.
     """
 
-    role: Role | Literal["cosine"]
+    role: Role
     factor: float
     base: BaseFunction
 
@@ -68,7 +68,7 @@ class DeclaredLoss(ProbabilityLoss):
             return None
         for part in parts:
             formula = formula_of(part.base)
-            if formula is None or part.role == "cosine":
+            if formula is None:
                 return None
             if part.factor != 0:
                 terms.append(Term(part.role, part.factor, formula))

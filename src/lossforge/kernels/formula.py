@@ -9,6 +9,7 @@ a polynomial density (f2, most smooth ones)   target, others, pairs
 the logarithm, a focal logarithm              target, share; truncated: remainder
 a power                                       target, others
 a shifted or mirrored power                   target
+the bounded cosine of the logits              cosine
 ============================================  =====================================================
 """
 
@@ -17,16 +18,18 @@ import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from ..numerics import Positive
 
-Kind = Literal["polynomial", "log", "focal", "power", "shifted_power", "mirrored_power"]
-Role = Literal["target", "others", "pairs", "share", "remainder"]
+Kind = Literal[
+    "polynomial", "log", "focal", "power", "shifted_power", "mirrored_power", "bounded_cosine"
+]
+Role = Literal["target", "others", "pairs", "share", "remainder", "cosine"]
 
 # The places in these are the numbers of rows.c.
-_KINDS = ("polynomial", "log", "focal", "power", "shifted_power", "mirrored_power")
-_ROLES = ("target", "others", "pairs", "share", "remainder")
+_KINDS = get_args(Kind)
+_ROLES = get_args(Role)
 _COVERED = {
     "polynomial": ("target", "others", "pairs"),
     "log": ("target", "share", "remainder"),
@@ -34,6 +37,7 @@ _COVERED = {
     "power": ("target", "others"),
     "shifted_power": ("target",),
     "mirrored_power": ("target",),
+    "bounded_cosine": ("cosine",),
 }
 _LARGEST_SINGLE = (2 - 2**-23) * 2.0**127
 _MOST_TERMS, _MOST_COEFFICIENTS, _NEAR = 8, 32, 5  # as in rows.c
@@ -175,8 +179,8 @@ class Form:
     @property
     def smooth(self) -> bool:
         """Whether any row can be evaluated, masked and infinite logits included."""
-        polynomials = all(term.formula.kind == "polynomial" for term in self.terms)
-        return polynomials and self.rescaling is None
+        kinds = {term.formula.kind for term in self.terms}
+        return kinds <= {"polynomial", "bounded_cosine"} and self.rescaling is None
 
     @property
     def is_cross_entropy(self) -> bool:

@@ -63,7 +63,7 @@ INLINE void NAME(others_of_terms)(NAME(Row) * row, const Part *part, const NAME(
                                   const int terms, const int even, const int means)
 {
     double each = NAME(factor_of)(row, part), value = 0, slopes = 0;
-    REAL scale = (REAL)row->scale, factor = (REAL)each;
+    REAL scale = (REAL)row->scale, factor = (REAL)(row->by * each);
     /* a probability is at most that of the largest logit, and that of all rivals together */
     const int all_near = row->scale <= part->reach || row->q <= part->reach;
     for (long start = 0; start < row->padded; start += BLOCK) {
@@ -92,9 +92,9 @@ INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(T
     const REAL *density = table->density, *down = table->down;
     REAL *restrict sum = row->sum;
     double each = NAME(factor_of)(row, part), value = 0, slopes = 0;
-    REAL factor = (REAL)each;
     const int far = row->top - (double)row->z[row->label] > FAR;
-    REAL own = far ? 1 : (REAL)row->own_weight;
+    /* p = own both is left out of the loop; its factor `own` counts at the end */
+    REAL own = far ? 1 : (REAL)row->own_weight, factor = (REAL)(row->by * each * own);
     const REAL *restrict weight = row->weight;
     if (far) { /* odds exp(-|z_i - z_t|), with the sign of the difference in `other` */
         REAL *restrict gap = row->other;
@@ -121,9 +121,9 @@ INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(T
         } else {
 #pragma omp simd reduction(+ : v, d)
             for (long k = start; k < end; k++) {
-                REAL both = 1 / (own + weight[k]), p = own * both, q = weight[k] * both;
-                REAL s = 2 * p - 1, square = s * s;
-                REAL slope = p * q * NAME(polynomial)(density, terms, even, s, square);
+                REAL both = 1 / (own + weight[k]), q = weight[k] * both;
+                REAL s = 1 - 2 * q, square = s * s;
+                REAL slope = both * q * NAME(polynomial)(density, terms, even, s, square);
                 v += q * NAME(polynomial)(down, means, 0, s, square);
                 d += slope;
                 sum[k] += factor * slope;
@@ -133,7 +133,7 @@ INLINE void NAME(pairs_of_terms)(NAME(Row) * row, const Part *part, const NAME(T
         slopes += d;
     }
     row->value += each * value;
-    row->paired += each * slopes;
+    row->paired += each * own * slopes;
 }
 
 /* Loops over a polynomial of known length are unrolled; shorter ones are filled up with zeros. The

@@ -30,8 +30,8 @@ enum { SPLIT = 1 << 15 };  /* numbers from which on a second thread pays */
 /* what `rows` returns */
 enum { DONE, LABEL, LOGITS, MEMORY };
 
-enum role { TARGET, OTHERS, PAIRS, SHARE, REMAINDER };
-enum kind { POLYNOMIAL, LOG, FOCAL, POWER, SHIFTED_POWER, MIRRORED_POWER };
+enum role { TARGET, OTHERS, PAIRS, SHARE, REMAINDER, COSINE };
+enum kind { POLYNOMIAL, LOG, FOCAL, POWER, SHIFTED_POWER, MIRRORED_POWER, BOUNDED_COSINE };
 
 typedef struct {
     enum role role;
@@ -53,7 +53,7 @@ typedef struct {
     double constant;  /* added to every value */
     double length;    /* to which logits of a larger norm than `above` are rescaled, or 0 */
     double above, added; /* the second is added to the norm that is divided by */
-    int smooth;       /* whether all parts are polynomials: then any row can be evaluated */
+    int smooth;       /* whether any row can be evaluated, masked and infinite logits included */
     Part parts[MOST_PARTS];
 } Plan;
 
@@ -86,7 +86,7 @@ static void read_plan(const double *numbers, Plan *plan)
         part->reach = *numbers++;
         part->near = numbers;
         numbers += part->reach > 0 ? 2 * NEAR : 0;
-        plan->smooth &= part->kind == POLYNOMIAL;
+        plan->smooth &= part->kind == POLYNOMIAL || part->kind == BOUNDED_COSINE;
     }
 }
 
@@ -143,45 +143,34 @@ typedef struct {
     int status;
 } Job;
 
-/* exp for x <= 0; below the smallest denormal, and for -inf, 0. The power of two is multiplied in two
-   halves, so that results underflow gradually. A sum with 1.5 times 2 to the number of mantissa bits
-   rounds to an integer and leaves it in the low bits. */
+/* exp for x <= 0; below the smallest denormal, and for -inf, 0. A sum with 1.5 times 2 to the number of
+   mantissa bits rounds x / log 2 to an integer n and leaves it in the low bits, from where a shift makes
+   an exponent of it. The power is taken too large, by 2^64 or 2^512, and divided by that at the end, so
+   that it is never denormal itself and the result underflows gradually. */
 INLINE float exponential_f32(float x)
 {
     x = x < -104.0f ? -104.0f : x;
-    float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+    float shifted = x * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f, power;
     float r = (x - n * 0.693145751953125f) - n * 1.428606820309417e-6f;
-    float sum = 1.0f / 5040;
-    sum = sum * r + 1.0f / 720;
-    sum = sum * r + 1.0f / 120;
-    sum = sum * r + 1.0f / 24;
-    sum = sum * r + 1.0f / 6;
+    /* (exp(r) - 1 - r) / r^2 at the Chebyshev points of |r| <= log(2) / 2: within 0.1 rounding errors */
+    float sum = 0.0013926184f;
+    sum = sum * r + 0.00836317893f;
+    sum = sum * r + 0.0416665561f;
+    sum = sum * r + 0.166665763f;
     sum = sum * r + 0.5f;
     sum = (sum * r) * r + r + 1.0f;
-    int32_t whole = (int32_t)n, half = whole >> 1;
-    int32_t low = (half + 127) << 23, high = (whole - half + 127) << 23;
-    float a, b;
-    memcpy(&a, &low, 4);
-    memcpy(&b, &high, 4);
-    return sum * a * b;
-}
-
-INLINE double power_of_two(double n)
-{
-    const double shift = 6755399441055744.0;
-    double shifted = n + shift, result;
-    uint64_t word;
-    memcpy(&word, &shifted, 8);
-    word = (word + 1023) << 52;
-    memcpy(&result, &word, 8);
-    return result;
+    uint32_t word;
+    memcpy(&word, &shifted, 4);
+    word = (word + 127 + 64) << 23;
+    memcpy(&power, &word, 4);
+    return sum * power * 0x1p-64f;
 }
 
 INLINE double exponential_f64(double x)
 {
     const double shift = 6755399441055744.0;
     x = x < -746.0 ? -746.0 : x;
-    double n = (x * 1.4426950408889634 + shift) - shift;
+    double shifted = x * 1.4426950408889634 + shift, n = shifted - shift, power;
     double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     double sum = 1.0 / 6227020800;
     sum = sum * r + 1.0 / 479001600;
@@ -196,8 +185,11 @@ INLINE double exponential_f64(double x)
     sum = sum * r + 1.0 / 6;
     sum = sum * r + 0.5;
     sum = (sum * r) * r + r + 1.0;
-    double half = (n * 0.5 + shift) - shift;
-    return sum * power_of_two(half) * power_of_two(n - half);
+    uint64_t word;
+    memcpy(&word, &shifted, 8);
+    word = (word + 1023 + 512) << 52;
+    memcpy(&power, &word, 8);
+    return sum * power * 0x1p-512;
 }
 
 /* log for normal x in (0, 1]: x = 2^n m with m near 1, log m = 2 artanh((m - 1) / (m + 1)) */
@@ -266,7 +258,7 @@ INLINE double logarithm_f64(double x)
 /* Of what is handed over: the arguments of `rows`, the numbers of a plan, roles and kinds. */
 int lossforge_layout(void)
 {
-    return 2; /* LAYOUT in native.py */
+    return 3; /* LAYOUT in native.py */
 }
 
 const char *lossforge_compiler(void)

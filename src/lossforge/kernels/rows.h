@@ -9,6 +9,7 @@
      remainder   -H(u_t) / S, S = sum_k H(u_k) s_k as of the share, with -H for h
      pairs       the mean over i != t of h(p), p = u_t / (u_t + u_i): derivative slope(p) (1 - p) by
                  logit i, and minus their sum by the label's
+     cosine      1 - g / n of the logits, see `cosine` below: derivatives likewise
 
    where slope(p) = p density(p). A part's factor may depend on the number of rivals, masked classes
    left out. In the arrays of a row the label's own place counts as a class of
@@ -18,14 +19,15 @@ typedef struct {
     const REAL *z;
     long classes, padded, label;
     REAL *weight;      /* exp(z - top); u without its factor */
-    REAL *sum;         /* of the parts' derivatives by the logits, but for -u_k sum_j s_j */
+    REAL *sum;         /* of the parts' derivatives by the logits, but for -u_k sum_j s_j, times `by` */
     REAL *other;       /* for one part's own use */
     double top, scale; /* largest logit, and what makes probabilities of weights */
     double excess;     /* log-softmax is z - top - excess */
     double log_p, p, q, own_weight; /* of the label */
     double value;
+    double by;                /* what derivatives are multiplied by */
     double rivals;            /* their number, at least 1 */
-    double own, rest, paired; /* s_t, the sum of the other s_j, and that of the pairs' derivatives */
+    double own, rest, paired; /* s_t, the sum of the other s_j, that of derivatives by the logits */
 } NAME(Row);
 
 INLINE double NAME(factor_of)(const NAME(Row) * row, const Part *part)
@@ -42,7 +44,7 @@ INLINE void NAME(others_power)(NAME(Row) * row, const Part *part)
     const REAL *restrict weight = row->weight, *restrict z = row->z;
     REAL *restrict sum = row->sum;
     double each = NAME(factor_of)(row, part), slopes = 0;
-    REAL scale = (REAL)row->scale, factor = (REAL)each, a = (REAL)part->a;
+    REAL scale = (REAL)row->scale, factor = (REAL)(row->by * each), a = (REAL)part->a;
     REAL top = (REAL)row->top, excess = (REAL)row->excess;
     for (long start = 0; start < row->classes; start += BLOCK) {
         long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
@@ -124,7 +126,7 @@ INLINE int NAME(normalised)(NAME(Row) * row, const Part *part, const int focal, 
     double share = mine / total, each = part->factor * share / total;
     row->value += (remainder ? -part->factor : part->factor) * share;
     row->own -= part->factor * own.slope * (others / total) / total;
-    REAL factor = (REAL)each;
+    REAL factor = (REAL)(row->by * each);
     REAL *restrict sum = row->sum;
     double slopes = 0;
     for (long start = 0; start < row->classes; start += BLOCK) {
@@ -161,6 +163,66 @@ INLINE void NAME(target)(NAME(Row) * row, const Part *part)
     row->own -= part->factor * own.slope * passed;
 }
 
+/* The bounded cosine. With r rivals of mean m and squared deviations S, g = (z_t - m) sqrt(r / (r + 1))
+   and n^2 = 1 + S + g^2, it is 1 - g / n, or (1 + S) / (n (n + g)) where g > 0 and that cancels; its
+   derivative by a rival's logit is ((1 + S) / sqrt(r (r + 1)) + g (z_i - m)) / n^3. Logits are counted
+   from a rival's, so that their differences are not rounded beside a label's that is far off, and
+   halved and divided by their range, so that no difference or square overflows. */
+INLINE void NAME(cosine)(NAME(Row) * row, const Part *part)
+{
+    const REAL *restrict z = row->z;
+    REAL *restrict x = row->other, *restrict sum = row->sum;
+    const long classes = row->classes, label = row->label;
+    long first = -1, masked = 0;
+    REAL least = INFINITY;
+    for (long k = 0; k < classes && first < 0; k++)
+        if (k != label && z[k] > -INFINITY) first = k;
+    if (first < 0) return; /* without a rival there is no direction */
+#pragma omp simd reduction(min : least) reduction(+ : masked)
+    for (long k = 0; k < classes; k++) {
+        masked += z[k] == -INFINITY;
+        least = z[k] > -INFINITY && z[k] < least ? z[k] : least;
+    }
+    const double r = row->rivals, half_range = 0.5 * row->top - 0.5 * (double)least;
+    const double unit = half_range > 0.5 ? half_range : 0.5;
+    const REAL start = (REAL)0.5 * z[first], by = (REAL)(1 / unit);
+#pragma omp simd
+    for (long k = 0; k < classes; k++) x[k] = ((REAL)0.5 * z[k] - start) * by;
+    const double own = x[label];
+    x[label] = 0;
+    for (long k = 0; masked && k < classes; k++) x[k] = z[k] == -INFINITY ? 0 : x[k];
+    double mean = 0, scatter = 0;
+    for (long from = 0; from < classes; from += BLOCK) {
+        long end = classes - from < BLOCK ? classes : from + BLOCK;
+        REAL s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long k = from; k < end; k++) s += x[k];
+        mean += s;
+    }
+    mean /= r;
+    const REAL centre = (REAL)mean;
+    x[label] = centre;
+    for (long k = 0; masked && k < classes; k++) x[k] = z[k] == -INFINITY ? centre : x[k];
+    for (long from = 0; from < classes; from += BLOCK) {
+        long end = classes - from < BLOCK ? classes : from + BLOCK;
+        REAL s = 0;
+#pragma omp simd reduction(+ : s)
+        for (long k = from; k < end; k++) s += (x[k] - centre) * (x[k] - centre);
+        scatter += s;
+    }
+    const double one = 0.5 / unit, rest = one * one + scatter, lead = (own - mean) * sqrt(r / (r + 1));
+    const double n = sqrt(rest + lead * lead), below = rest / (n * (n + fabs(lead)));
+    double each = part->factor * (part->a > 0 && r > part->a ? sqrt(r / part->a) : 1);
+    row->value += each * (lead > 0 ? below : 2 - below);
+    each *= one / (n * n * n);
+    row->paired += each * rest * sqrt(r / (r + 1));
+    const REAL even = (REAL)(row->by * each * rest / sqrt(r * (r + 1)));
+    const REAL along = (REAL)(row->by * each * lead);
+#pragma omp simd
+    for (long k = 0; k < classes; k++) sum[k] += even + along * (x[k] - centre);
+    for (long k = 0; masked && k < classes; k++) sum[k] = z[k] == -INFINITY ? 0 : sum[k];
+}
+
 INLINE int NAME(part)(NAME(Row) * row, const Part *part, const NAME(Table) * table)
 {
     switch (part->role) {
@@ -174,6 +236,9 @@ INLINE int NAME(part)(NAME(Row) * row, const Part *part, const NAME(Table) * tab
     case PAIRS:
         FOR_TERMS(NAME(pairs_of_terms), row, part, table);
         return DONE;
+    case COSINE:
+        NAME(cosine)(row, part);
+        return DONE;
     default:
         if (part->kind == LOG) return NAME(normalised)(row, part, 0, 0);
         if (part->a == 0.5) return NAME(normalised)(row, part, 1, 1);
@@ -181,38 +246,18 @@ INLINE int NAME(part)(NAME(Row) * row, const Part *part, const NAME(Table) * tab
     }
 }
 
-INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, double by,
-                     REAL *value, REAL *gradient)
+INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tables, REAL *value,
+                     REAL *gradient)
 {
     const REAL *restrict z = row->z;
     REAL *restrict weight = row->weight, *restrict sum = row->sum;
-    REAL top = -INFINITY;
-    long finite = 0;
-    for (long start = 0; start < row->classes; start += BLOCK) {
-        long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
-        REAL most = -INFINITY, count = 0;
-#pragma omp simd reduction(max : most) reduction(+ : count)
-        for (long k = start; k < end; k++) {
-            most = z[k] > most ? z[k] : most;
-            count += ABSOLUTE(z[k]) < INFINITY ? 1 : 0;
-        }
-        top = most > top ? most : top;
-        finite += (long)count;
+    REAL top = -INFINITY, least = INFINITY;
+#pragma omp simd reduction(max : top) reduction(min : least)
+    for (long k = 0; k < row->classes; k++) {
+        top = z[k] > top ? z[k] : top;
+        least = z[k] < least ? z[k] : least;
     }
     REAL mine = z[row->label];
-    if (finite < row->classes) {
-        if (!plan->smooth) return LOGITS;
-        long masked = 0;
-        for (long k = 0; k < row->classes; k++) masked += z[k] == -INFINITY;
-        int known = finite > 0 && finite + masked == row->classes; /* no NaN, no +inf */
-        if (!known || mine == -INFINITY) {
-            /* a masked class cannot be the right one: infinite, with nothing to learn from it */
-            *value = known ? INFINITY : NAN;
-            for (long k = 0; gradient && k < row->classes; k++) gradient[k] = known ? 0 : NAN;
-            return DONE;
-        }
-    }
-    row->rivals = finite > 1 ? (double)(finite - 1) : 1;
     double total = 0;
     for (long start = 0; start < row->classes; start += BLOCK) {
         long end = row->classes - start < BLOCK ? row->classes : start + BLOCK;
@@ -231,6 +276,21 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
     memset(sum, 0, (size_t)row->padded * sizeof(REAL));
     double rest = total;
     total += own;
+    long finite = row->classes;
+    if (!(least > -INFINITY && total < INFINITY)) { /* NaN or +inf make the sum NaN */
+        if (!plan->smooth) return LOGITS;
+        long masked = 0;
+        for (long k = 0; k < row->classes; k++) masked += z[k] == -INFINITY;
+        int known = masked < row->classes && total < INFINITY;
+        if (!known || mine == -INFINITY) {
+            /* a masked class cannot be the right one: infinite, with nothing to learn from it */
+            *value = known ? INFINITY : NAN;
+            for (long k = 0; gradient && k < row->classes; k++) gradient[k] = known ? 0 : NAN;
+            return DONE;
+        }
+        finite -= masked;
+    }
+    row->rivals = finite > 1 ? (double)(finite - 1) : 1;
     row->top = top;
     row->scale = 1 / total;
     row->own_weight = own;
@@ -248,10 +308,10 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
     }
     *value = (REAL)row->value;
     if (gradient == NULL) return DONE;
-    REAL factor = (REAL)by, pull = (REAL)((row->own + row->rest) * row->scale);
+    REAL pull = (REAL)(row->by * (row->own + row->rest) * row->scale);
 #pragma omp simd
-    for (long k = 0; k < row->classes; k++) gradient[k] = factor * (sum[k] - pull * weight[k]);
-    gradient[row->label] = (REAL)(by * (row->own * row->q - row->rest * row->p - row->paired));
+    for (long k = 0; k < row->classes; k++) gradient[k] = sum[k] - pull * weight[k];
+    gradient[row->label] = (REAL)(row->by * (row->own * row->q - row->rest * row->p - row->paired));
     return DONE;
 }
 
@@ -289,7 +349,7 @@ INLINE void NAME(rescale_gradient)(const REAL *restrict z, long classes, const P
 
 CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
 {
-    NAME(Row) row = {.classes = job->classes, .padded = padded, .weight = scratch,
+    NAME(Row) row = {.classes = job->classes, .padded = padded, .by = job->by, .weight = scratch,
                      .sum = scratch + padded, .other = scratch + 2 * padded};
     REAL *room = scratch + 3 * padded;
     memset(scratch, 0, (size_t)(ARRAYS * padded) * sizeof(REAL));
@@ -307,7 +367,7 @@ CLONES static void NAME(rows)(Job *job, REAL *scratch, long padded)
         const REAL *z = row.z;
         double norm = 0; /* of logits that are rescaled */
         int status = job->plan->length > 0 ? NAME(rescale)(&row, job->plan, room, &norm) : DONE;
-        if (status == DONE) status = NAME(one)(&row, job->plan, tables, job->by, value, gradient);
+        if (status == DONE) status = NAME(one)(&row, job->plan, tables, value, gradient);
         if (status == DONE && norm > 0 && gradient)
             NAME(rescale_gradient)(z, job->classes, job->plan, norm, gradient);
         if (status != DONE) {

@@ -216,8 +216,12 @@ class _Reduced(torch.autograd.Function):
             value = call.reduce(call.loss.at_labels(Scores(logits), target))
             (result,) = torch.autograd.grad(value, logits, grad, create_graph=True)
             return result, None
-        factor = grad[:, None] if grad.dim() else grad
-        return (gradient.mul_(factor) if _is_last(grad) else gradient * factor), None
+        if not _is_last(grad):
+            return gradient * (grad[:, None] if grad.dim() else grad), None
+        if grad.dim():
+            return gradient.mul_(grad[:, None]), None
+        # `loss.backward()` comes with 1; a GPU would have to be waited for to know
+        return (gradient if grad.is_cpu and grad.item() == 1 else gradient.mul_(grad)), None
 
 
 def _is_last(grad: Tensor) -> bool:
