@@ -9,7 +9,7 @@ BASE   := $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 2
 # a thread for each worker: threads that compete for cores are many times slower
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
-CODE   := conftest.py src tests examples benchmarks docs/conf.py docs/plots.py setup.py
+CODE   := conftest.py src tests examples benchmarks docs/conf.py docs/pictures.py setup.py
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -76,7 +76,7 @@ package: $(VENV)/.dev ## sdist and wheel in build/dist, and the wheel tried wher
 	$(BIN)/python tests/clean_install.py
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .venvs build dist runs docs/_plots src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .venvs build dist runs docs/_plots docs/_extra src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f src/lossforge/kernels/_rows*
 

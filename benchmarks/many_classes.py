@@ -56,14 +56,20 @@ SETTINGS = {
 FIRST_SEED = {"search": 100, "held-out": 0}
 
 F1 = "0.9*TS(exponential(alpha=-8, beta=-1.5), tau=1, a=0.2)"
-F2 = "0.9*TS(quadratic(alpha=10, beta=-8), tau=1, a=0.2)"  # as flat as F1: 0.69 at the ends
+BASE = "exponential(alpha=-8, beta=-1)"
+BEF = f"0.9*TS({BASE}, tau=1, a=0.2)"
 LOSSES = {
     "CE": None,
     "CEeps+MAE": None,
     "BEF": None,
     "BQF": None,
     "cosine": f"{F1} + 2.4*bounded_cosine(rivals=149)",
-    "cosine-f2": f"{F2} + 2.4*bounded_cosine(rivals=149)",
+    # beside what BEF and BQF have already
+    "BEF without BR": f"{BEF} + 2.4*bounded_cosine(rivals=149)",
+    "BEF with 0.1 BR": f"{BEF} + 0.1*BR({BASE}) + 2.4*bounded_cosine(rivals=149)",
+    "BEF with its BR": f"{BEF} + 0.1*BR({BASE}, rivals=149) + 2.4*bounded_cosine(rivals=149)",
+    "BQF without BR": "0.9*TS(quadratic(alpha=7, beta=-8), tau=1, a=0.2)"
+    " + 2.4*bounded_cosine(rivals=149)",
     "cosine/2": f"{F1} + 1.2*bounded_cosine(rivals=149)",
     "cosine*2": f"{F1} + 4.8*bounded_cosine(rivals=149)",
     "cosine+BR": f"{F1} + 0.1*BR(exponential(alpha=-8, beta=-1.5), rivals=149)"

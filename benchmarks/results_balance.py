@@ -12,6 +12,7 @@ from results_data import (
     Archive,
     Figures,
     bracketed,
+    folded,
     main_records,
     provisional,
     results_of,
@@ -145,10 +146,6 @@ def balance_section(archives: Mapping[str, Archive]) -> tuple[list[str], Figures
         balance_sentence(found),
         "",
     ]
-    for family in found:
-        lines += [markdown(_sheet(family)), ""]
-    if found:
-        lines += [markdown(_gain_sheet(found)), ""]
     figures = {
         f"results-balance-{data}.svg": partial(_figure, found, data)
         for data in dict.fromkeys(data for family in found for data in family.results.data)
@@ -162,7 +159,9 @@ def balance_section(archives: Mapping[str, Archive]) -> tuple[list[str], Figures
             "seeds.",
             "",
         ]
-    return lines, figures
+    sheets = [*map(_sheet, found), *([_gain_sheet(found)] if found else [])]
+    tables = [line for sheet in sheets for line in (markdown(sheet), "")]
+    return [*lines, *(folded("All balances", tables) if tables else [])], figures
 
 
 def _sheet(family: Family) -> Sheet:

@@ -1,23 +1,36 @@
-"""The claim of the page, computed: whether it holds, and by how much."""
+"""The summary of the page, and its claim, computed: whether it holds, and by how much."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from results_choice import (
+    NEAR,
+    Behind,
+    behind,
+    behind_figure,
+    choice_sentences,
+    distance_sentence,
+    reach_sentence,
+)
 from results_data import (
     CIFAR,
     EXTREMES,
     MARK,
     OURS,
     PAGE_MEASURES,
+    WHOLE,
     WORDS,
     Archive,
+    Figures,
     bracketed,
+    folded,
     is_held_out,
     listed,
     main_records,
     results_of,
     subsets,
+    told_the_noise,
     where,
 )
 
@@ -27,7 +40,12 @@ from lossforge.report.results import Results
 from lossforge.report.statistics import Difference, differences_to_best, rank_losses
 from lossforge.report.tables import Field, Sheet
 
-BEST_PLACES, MOST_BEHIND = 2, 2.0  # the claim: places among the ranks, points below the best
+WAYS = (
+    "So measure on your own labels: [`lossforge audit`](audit.md) estimates how many are wrong and "
+    "recommends a loss, [`lossforge tune`](tuning.md) searches parameters by held-out noisy "
+    "labels, and [choose.md](choose.md) says where to start."
+)
+BEST_PLACES, MOST_BEHIND = 2, NEAR  # the claim: places among the ranks, points below the best
 
 
 @dataclass(frozen=True)
@@ -176,22 +194,52 @@ def losing_sentence(found: Mapping[str, Standing]) -> str:
     return f"{'; '.join(parts)} (last epoch)." if parts else ""
 
 
-def side_sentence(archive: Archive) -> str:
-    """Compare them on data that do not count in the ranks."""
-    results = results_of(archive.records)
+def standing_sentence(results: Results) -> str:
+    """Compare them with the other losses on one data set."""
     found = standings(results, "last")
-    if not found:
-        return ""
     details = "; ".join(detail(one) for one in found.values())
-    settings = f"{len(results.columns)} settings, last epoch"
-    return f"{archive.header['title']} ({settings}, not in the ranks): {details}."
+    return f"Over {len(results.columns)} settings, last epoch: {details}." if found else ""
 
 
-def short(archives: dict[str, Archive]) -> list[str]:
-    """Write the summary."""
+def side_sentence(archives: Mapping[str, Archive]) -> str:
+    """Give places and worst distances on data that do not count in the ranks."""
+    parts = []
+    for archive in archives.values():
+        found = standings(results_of(archive.records), "last")
+        details = [
+            f"{one.loss} place {one.place} of {one.ranked}, at worst {distance(one.worst)}"
+            for one in found.values()
+        ]
+        if details:
+            parts.append(f"{archive.header['title']}: {', '.join(details)}")
+    return f"Not in these ranks, against the best other loss: {'; '.join(parts)}." if parts else ""
+
+
+def rank_sentence(results: Results) -> str:
+    """Give mean ranks and places on held-out and on searched settings, last epoch."""
+    parts = []
+    for name, part in subsets(results).items():
+        ranking, found = rank_losses(part), standings(part, "last").values()
+        if name != "all" and ranking and found:
+            ordered = sorted(found, key=lambda one: one.rank)
+            ranks = [f"{one.loss} {one.rank:.1f} (place {one.place})" for one in ordered]
+            parts.append(
+                f"{listed(ranks)} of {len(ranking.ranks)} on the {len(part.columns)} {name} "
+                f"settings (differences below {ranking.critical:.1f} are not significant)"
+            )
+    return f"Mean ranks: {'; '.join(parts)}." if parts else ""
+
+
+def short(archives: dict[str, Archive], more: Sequence[str] = ()) -> tuple[list[str], Figures]:
+    """Write the summary, with its figure.
+
+    Args:
+        archives: All archives of the page.
+        more: Sentences of other sections.
+    """
     records = main_records(archives)
     if not records:
-        return []
+        return [], {}
     results = results_of(records)
     held = sum(is_held_out(column) for column in results.columns)
     intro = (
@@ -200,16 +248,43 @@ def short(archives: dict[str, Archive]) -> list[str]:
         f"seeds, {len(records):,} runs; {held} of the settings, marked {MARK}, were kept out of "
         f"every search for the defaults of {listed(OURS)}."
     )
+    sides = {name: archives[name] for name in (WHOLE, CIFAR, *EXTREMES) if name in archives}
+    found = behind(results)
+    known = {}
+    for name, one in sides.items():
+        side = results_of(one.records)
+        judged = behind(side)
+        if judged and len(judged.fixed) == len(side.losses):
+            known[name] = judged
     points = [
         intro,
-        *claim_sentences(results),
-        losing_sentence(standings(results, "last")),
-        *(side_sentence(archives[name]) for name in (*EXTREMES, CIFAR) if name in archives),
+        *([reach_sentence(found), distance_sentence(found)] if found else []),
+        rank_sentence(results),
+        *(choice_sentences(found, known, _untold(results)) if found else []),
+        WAYS,
+        *more,
+        side_sentence(sides),
         _provisional(archives),
     ]
-    lines = ["## In short", "", *(f"- {point}" for point in points if point), ""]
+    figures = behind_figure(found) if found else {}
+    pictures = [f"![Points behind the best loss of a setting](images/{name})" for name in figures]
+    lines = [*pictures, "", "## In short", "", *(f"- {point}" for point in points if point), ""]
+    return [*lines, *_claim(results)], figures
+
+
+def _untold(results: Results) -> Behind | None:
+    """Compare the losses whose parameters do not depend on the noise, if others do."""
+    told = told_the_noise(results.records)
+    rest = [loss for loss in results.losses if loss not in told]
+    return behind(results.narrow(losses=rest)) if told and rest else None
+
+
+def _claim(results: Results) -> list[str]:
+    """Write every number that the claim rests on."""
+    points = [*claim_sentences(results), losing_sentence(standings(results, "last"))]
     sheet = claim_sheet(results)
-    return [*lines, *([markdown(sheet), ""] if sheet else [])]
+    lines = [*(f"- {point}" for point in points if point), ""]
+    return folded("The claim in numbers", [*lines, *([markdown(sheet), ""] if sheet else [])])
 
 
 def _provisional(archives: Mapping[str, Archive]) -> str:

@@ -6,13 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from lossforge.benchmark.archive import unpack
-from lossforge.benchmark.records import Measure, Record
+from lossforge.benchmark.records import Measure, Record, paper_results
 from lossforge.report.results import Column, Results
 
 ROOT = Path(__file__).resolve().parent.parent
 ENDING = ".jsonl.gz"
 MAIN = ("digits", "digits-pairs", "clinc150", "banking77")  # every loss under every noise
 CIFAR, ABLATION, FLATNESS = "cifar10-mini", "ablation", "flatness"
+# all of CIFAR-10 as patch features; a part of it at another learning rate, balances, parameters
+WHOLE, RATE, BALANCE, PARAMETERS = (
+    "cifar10",
+    "cifar10-rate",
+    "cifar10-balance",
+    "cifar10-parameters",
+)
 EXTREMES = ("breast-cancer", "digits-triples")  # the fewest classes and the most
 OURS = ("BEF", "BQF")
 # not used in any search for the defaults of BEF and BQF
@@ -66,9 +73,29 @@ def provisional(archive: Archive) -> list[str]:
     return [f"{archive.unfinished} are not finished: this section is provisional.", ""]
 
 
+def folded(summary: str, lines: Sequence[str]) -> list[str]:
+    """Hide lines until the reader opens them; GitHub and the site both obey."""
+    return [f"<details><summary>{summary}</summary>", "", *lines, "</details>", ""]
+
+
 def main_records(archives: dict[str, Archive]) -> list[Record]:
     """Return the runs by which the losses are ranked."""
     return [record for name in MAIN if name in archives for record in archives[name].records]
+
+
+def told_the_noise(records: Sequence[Record]) -> list[str]:
+    """Name the losses whose parameters depend on the noise."""
+    expressions: dict[tuple[str, str], set[str]] = {}
+    for record in records:
+        key = record.spec["data"], record.spec["loss"]
+        expressions.setdefault(key, set()).add(record.spec["expression"])
+    return list(dict.fromkeys(loss for (_, loss), found in expressions.items() if len(found) > 1))
+
+
+def paper_rows() -> list[dict[str, Any]]:
+    """Return the paper's numbers on CIFAR-10, of both of its tables."""
+    sources = [found for name in ("cifar10", "idn-human") if (found := paper_results(name))]
+    return [row for found in sources for row in found["rows"]]
 
 
 def results_of(records: Sequence[Record]) -> Results:

@@ -9,6 +9,7 @@ from results_data import (
     OURS,
     Archive,
     bracketed,
+    folded,
     provisional,
     results_of,
     signed,
@@ -101,12 +102,13 @@ def flatness_section(archives: Mapping[str, Archive]) -> list[str]:
         lines += [
             flatness_sentence(family, listed),
             "",
-            markdown(_by_parameter(family, listed)),
-            "",
-            markdown(_by_setting(family, listed)),
-            "",
+            *folded(f"All changes of {family}", _tables(family, listed)),
         ]
     return lines if found else []
+
+
+def _tables(family: str, listed: list[Change]) -> list[str]:
+    return [markdown(_by_parameter(family, listed)), "", markdown(_by_setting(family, listed)), ""]
 
 
 def _by_parameter(family: str, listed: list[Change]) -> Sheet:

@@ -9,7 +9,9 @@ from results_data import (
     MARK,
     OURS,
     Archive,
+    folded,
     listed,
+    told_the_noise,
 )
 
 from lossforge.benchmark.records import Record
@@ -54,26 +56,23 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
         *_depend_on_noise(records),
         *_ours(records),
         "Parameters not given there follow from the number of classes. Runs of up to 150 classes "
-        "were made when the text of the default still had mu=0.1, and got their present text and "
-        "id afterwards; the loss is the same.",
+        "on other than patch features were made when the text of the default still had mu=0.1, and "
+        "got their present text and id afterwards; the loss is the same.",
         f"Made on {_circumstances(records)}; {len(records):,} runs, {hours:.1f} core-hours in all.",
     ]
     lines = ["## How it was done", "", *(f"- {point}" for point in points), ""]
-    lines += [markdown(_sheet(archives)), "", *_commands(archives), *_parameters(archives)]
+    lines += folded("All grids", [markdown(_sheet(archives)), ""])
+    lines += [*_commands(archives), *folded("Parameters of every loss", _parameters(archives))]
     return lines
 
 
 def _depend_on_noise(records: Sequence[Record]) -> list[str]:
-    """Name the losses whose parameters depend on the noise."""
-    expressions: dict[tuple[str, str], set[str]] = {}
-    for record in records:
-        key = record.spec["data"], record.spec["loss"]
-        expressions.setdefault(key, set()).add(record.spec["expression"])
-    depend = dict.fromkeys(loss for (_, loss), found in expressions.items() if len(found) > 1)
+    """Say which losses have parameters that depend on the noise."""
+    depend = told_the_noise(records)
     if not depend:
         return []
     return [
-        f"The published parameters of {listed(list(depend))} depend on the type or the rate of the "
+        f"The published parameters of {listed(depend)} depend on the type or the rate of the "
         "noise (below), which is given here; users must know or estimate it."
     ]
 
@@ -162,8 +161,8 @@ def _commands(archives: Mapping[str, Archive]) -> list[str]:
 
 
 def _parameters(archives: Mapping[str, Archive]) -> list[str]:
-    """List the parameters of every loss, folded."""
-    lines = ["<details><summary>Parameters of every loss</summary>", ""]
+    """List the parameters of every loss."""
+    lines = []
     for archive in archives.values():
         found: dict[tuple[str, str, str], dict[str, None]] = {}
         for run in archive.records:
@@ -186,4 +185,4 @@ def _parameters(archives: Mapping[str, Archive]) -> list[str]:
         ]
         head, names = ["row", "loss", "decay", "noise"], [loss for loss, _, _ in found]
         lines += [markdown(Sheet(archive.name, head, names, rows)), ""]
-    return [*lines, "</details>", ""]
+    return lines

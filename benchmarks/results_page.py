@@ -6,13 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from results_balance import balance_section
+from results_cifar import paper_sentences, whole_section
 from results_claims import short
 from results_data import (
     ABLATION,
+    BALANCE,
     CIFAR,
     EXTREMES,
     FLATNESS,
     MAIN,
+    PARAMETERS,
+    RATE,
+    WHOLE,
     Archive,
     Figures,
     main_records,
@@ -24,20 +29,20 @@ from results_method import method
 from results_tables import cifar_section, data_section, mark_note, rank_section
 from results_tuned import FILE, tuned_section
 
-from lossforge.report.style import style
+from lossforge.style import style
 
 PAGE = "results.md"
 IMAGES = "images"
 PATTERN = "results-*.svg"
-GRIDS = (*MAIN, *EXTREMES, CIFAR, ABLATION, FLATNESS)
+GRIDS = (*MAIN, *EXTREMES, CIFAR, ABLATION, FLATNESS, WHOLE, RATE, BALANCE, PARAMETERS)
 NOT_RANKED = "These settings do not count in the mean ranks above."
 OPENING = [
     "# Results",
     "",
     "Written by `make docs-results` from `results/*.jsonl.gz`; every number and every verdict "
-    "below is computed from these runs. They are small: data sets and networks that one core "
-    "trains in seconds to a minute. They show how losses compare under this protocol, and nothing "
-    "about the scale of the paper.",
+    "below is computed from these runs, unless it says otherwise. They are small: data sets and "
+    "networks that one core trains in seconds to a minute. They show how losses compare under this "
+    "protocol, and nothing about the scale of the paper.",
     "",
 ]
 
@@ -86,8 +91,11 @@ def svg(figure: Any) -> bytes:
 
 
 def _sections(archives: dict[str, Archive], folder: Path) -> tuple[list[str], Figures]:
-    lines = [*short(archives), *method(archives), mark_note(), ""]
-    records, figures = main_records(archives), Figures()
+    summary, first = short(archives, paper_sentences(archives))
+    lines = [*summary, *method(archives), mark_note(), ""]
+    records = main_records(archives)
+    whole, drawn = whole_section(archives)
+    lines, figures = lines + whole, first | drawn
     for name in MAIN:
         lines += data_section(archives[name]) if name in archives else []
     if records:

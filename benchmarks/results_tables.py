@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from results_claims import to_best_other
+from results_claims import standing_sentence, to_best_other
 from results_data import (
     MARK,
     OURS,
@@ -14,13 +14,14 @@ from results_data import (
     Archive,
     Figures,
     bracketed,
+    folded,
     listed,
+    paper_rows,
     provisional,
     results_of,
     subsets,
 )
 
-from lossforge.benchmark.records import paper_results
 from lossforge.report.figures import ranks
 from lossforge.report.formats import markdown
 from lossforge.report.results import Results
@@ -81,17 +82,19 @@ def data_section(archive: Archive, note: str = "") -> list[str]:
     """Write the section of one data set."""
     results = results_of(archive.records)
     lines = [f"## {archive.name}: {archive.header['title']}", "", *([note, ""] if note else [])]
-    lines += provisional(archive)
-    lines += accuracy_lines(results)
+    lines += [*provisional(archive), standing_sentence(results), ""]
+    return [*lines, *_folded_tables(results)]
+
+
+def _folded_tables(results: Results, paper: Mapping[str, Any] | None = None) -> list[str]:
     sheet = difference_sheet(results)
-    return [*lines, *([markdown(sheet), ""] if sheet else [])]
+    differences = [markdown(sheet), ""] if sheet else []
+    return folded("All accuracies and differences", [*accuracy_lines(results, paper), *differences])
 
 
 def cifar_section(archive: Archive) -> list[str]:
     """Write the section of CIFAR-10 at reduced scale, beside the paper's numbers."""
     results = results_of(archive.records)
-    sources = [found for name in ("cifar10", "idn-human") if (found := paper_results(name))]
-    paper = {"rows": [row for found in sources for row in found["rows"]]}
     training = archive.records[0].spec["training"]
     lines = [
         "## CIFAR-10 at reduced scale",
@@ -104,10 +107,10 @@ def cifar_section(archive: Archive) -> list[str]:
         "mean ranks, because only some of the losses were run.",
         "",
         *provisional(archive),
-        *accuracy_lines(results, paper),
+        standing_sentence(results),
+        "",
     ]
-    sheet = difference_sheet(results)
-    return [*lines, *([markdown(sheet), ""] if sheet else [])]
+    return [*lines, *_folded_tables(results, {"rows": paper_rows()})]
 
 
 def rank_section(results: Results) -> tuple[list[str], Figures]:
@@ -137,7 +140,7 @@ def rank_section(results: Results) -> tuple[list[str], Figures]:
         for (measure, name), ranking in found.items()
         if measure == "last" and name in ("held-out", "all")
     }
-    lines = ["## Mean ranks", "", markdown(sheet), ""]
+    lines = ["## Mean ranks", ""]
     for name in figures:
         part = name.removeprefix("results-ranks-").removesuffix(".svg")
         lines += [f"![Mean ranks, {part} settings, last epoch](images/{name})", ""]
@@ -145,6 +148,7 @@ def rank_section(results: Results) -> tuple[list[str], Figures]:
         *lines,
         "Losses whose bars do not overlap differ significantly (Nemenyi's test, 5 %).",
         "",
+        *folded("All mean ranks", [markdown(sheet), ""]),
     ], figures
 
 

@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from results_data import OURS, bracketed
+from results_data import OURS, bracketed, folded
 
 from lossforge.benchmark.integrity import parse_object
 from lossforge.benchmark.statistics import interval
@@ -59,6 +59,7 @@ def tuned_section(path: Path) -> list[str]:
         "Bold: the two best after tuning. Mean gain: tuned minus default, paired by seed, "
         "averaged over settings; the 95 % interval is over settings."
     ]
+    sheet = Sheet(title, head, names, list(zip(*columns, strict=True)), notes)
     return [
         "## Tuned",
         "",
@@ -66,8 +67,7 @@ def tuned_section(path: Path) -> list[str]:
         "labels only; the test set was used once, at the end, on seeds that the search had not "
         "used. BEF+ and BQF+ are the tuned BEF and BQF.",
         "",
-        markdown(Sheet(title, head, names, list(zip(*columns, strict=True)), notes)),
-        "",
+        *folded("All tuned accuracies", [markdown(sheet), ""]),
     ]
 
 

@@ -33,8 +33,9 @@ from torch.utils.data import DataLoader, Dataset
 import lossforge
 from lossforge import models
 from lossforge.data.augment import CIFAR10_TRANSFORM
-from lossforge.training import Samples, Settings
-from lossforge.training.fit import Fit, SampleLoss
+from lossforge.training import Epoch, Method, Network, Samples, Settings
+from lossforge.training.fit import Fit
+from lossforge.training.sample_loss import SampleLoss
 
 BATCH, CLASSES, SIDE = 128, 10, 32
 LOSS = "BEF"
@@ -109,13 +110,14 @@ def reference(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
 
 def ours(model: nn.Module, images: Tensor, labels: Tensor) -> Turn:
     """The loop of lossforge.training."""
-    model.to(memory_format=torch.channels_last)
     cpu = torch.device("cpu")
+    network = Network.make(model, SETTINGS, cpu)
     samples = Samples(partial(CIFAR10_TRANSFORM, images), labels)
-    fit = Fit(model, model, SETTINGS.make_optimizer(model.parameters()), SETTINGS, cpu)
     objective = SampleLoss(lossforge.parse(LOSS), cpu)
     generator = Generator().manual_seed(0)
-    return lambda order: fit.epoch(0, objective, samples, order, generator)
+    epoch = Epoch(0, [network], objective, samples, {}, generator)
+    fit = Fit(Method(), SETTINGS, cpu)
+    return lambda order: fit.epoch(epoch, order, generator)
 
 
 def seconds(action: Callable[[], object]) -> float:

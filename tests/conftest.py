@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from lossforge import interrupts
 
-pytest_plugins = ["plugins.skips"]
+pytest_plugins = ["plugins.skips", "plugins.pages"]
 
 settings.register_profile(
     "local", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]

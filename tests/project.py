@@ -17,7 +17,9 @@ def copy_project(folder: Path) -> Path:
     project.mkdir()
     for name in COPIED:
         shutil.copytree(
-            ROOT / name, project / name, ignore=shutil.ignore_patterns("_plots", "__pycache__")
+            ROOT / name,
+            project / name,
+            ignore=shutil.ignore_patterns("_plots", "_extra", "__pycache__"),
         )
     for path in ROOT.iterdir():
         if path.is_file():

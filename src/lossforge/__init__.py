@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _PACKAGES = (
     *("audit", "base", "benchmark", "catalog", "constructions", "data", "errors", "integrations"),
-    *("kernels", "loss", "models", "noise", "report", "theory", "training", "tuning"),
+    *("kernels", "loss", "models", "noise", "plot", "report", "theory", "training", "tuning"),
 )
 _INTERNAL = ("files", "interrupts")
 # every class of the catalogue is a name as well
@@ -28,6 +28,7 @@ _NAMES = {
     "Sharpened": "constructions",
     "TargetSeparation": "constructions",
     "complementary_labels": "constructions",
+    "load": "benchmark",
     "make": "catalog",
     "names": "catalog",
     "parse": "catalog",
@@ -46,10 +47,12 @@ if TYPE_CHECKING:
     from . import loss as loss
     from . import models as models
     from . import noise as noise
+    from . import plot as plot
     from . import report as report
     from . import theory as theory
     from . import training as training
     from . import tuning as tuning
+    from .benchmark.model import load as load
     from .catalog import SRSchedule as SRSchedule
     from .catalog import names as names
     from .catalog.balanced import *  # noqa: F403

@@ -10,9 +10,11 @@ import pytest
 from made_records import made, write
 
 from lossforge.benchmark.archive import differences, pack, unpack
+from lossforge.benchmark.integrity import sealed
 from lossforge.benchmark.records import Grid, read_grids, read_records
 
 TESTS = ("test", "val")
+FITS = ("noise_fit", "noise_recovered", "clean_fit")
 LARGEST = 5_000_000 / 4_000  # bytes a run, if all archives are to stay below 5 MB
 
 
@@ -49,12 +51,9 @@ def test_a_packed_run_is_the_run_but_for_what_is_dropped(store, path):
         for name in ("id", "spec", "classes", "noise_rate", "parameters", "failed"):
             assert getattr(one, name) == getattr(other, name)
         assert json.dumps(one.spec, sort_keys=True) == json.dumps(other.spec)
-        last = len(one.metrics) - 1
-        for i, (epoch, kept) in enumerate(zip(one.metrics, other.metrics, strict=True)):
-            for name in ("epoch", "loss", "validation", "tests"):
+        for epoch, kept in zip(one.metrics, other.metrics, strict=True):
+            for name in ("epoch", "loss", "validation", "tests", *FITS):
                 assert kept[name] == epoch[name]
-            for name in ("noise_fit", "noise_recovered", "clean_fit"):
-                assert kept[name] == (epoch[name] if i == last else None)
         assert other.about == {key: one.about[key] for key in ("device", "processes", "versions")}
         assert other.folder is other.transition is None
 
@@ -154,7 +153,7 @@ def test_runs_done_again_with_the_same_bits_do_not_differ(store, path):
             "test top1 10.0 instead of 70.0 in epoch 2",
         ),
         (lambda one: changed(one, 2, validation=20.000000000000004), "validation 20.00"),
-        (lambda one: changed(one, 2, noise_fit=1.0), "noise_fit 1.0 instead of 13.0"),
+        (lambda one: changed(one, 1, noise_fit=1.0), "noise_fit 1.0 instead of 12.0 in epoch 2"),
         (lambda one: replace(one, failed="the loss is nan"), "failed 'the loss is nan' instead"),
         (lambda one: replace(one, metrics=one.metrics[:2]), "loss of 2 epochs instead of 3"),
         (lambda one: replace(one, noise_rate=0.5), "noise_rate 0.5 instead of 0.4"),
@@ -166,6 +165,24 @@ def test_a_changed_run_is_named(store, path, change, told):
     (line,) = differences(path, again)
     assert line.startswith(f"{again[3].id} (data digits, loss JAL-CE, noise symmetric:0.4, seed 1)")
     assert told in line
+
+
+def test_archives_of_earlier_versions_have_the_last_share_of_labels_fitted(store, path):
+    header, *lines = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+    for line in lines:
+        line.pop("seal")
+        line["metrics"] |= {name: line["metrics"][name][-1] for name in FITS}
+    text = "".join(f"{json.dumps(one)}\n" for one in (header, *map(sealed, lines)))
+    path.write_bytes(gzip.compress(text.encode()))
+    again = read_records(store)
+    for one, other in zip(again, unpack(path)[1], strict=True):
+        for name in FITS:
+            values = [epoch[name] for epoch in other.metrics]
+            assert values == [None, None, one.metrics[-1][name]]
+    assert differences(path, again) == []
+    again[3] = changed(again[3], 2, noise_fit=1.0)
+    (line,) = differences(path, again)
+    assert line.endswith("noise_fit 1.0 instead of 13.0")
 
 
 def test_missing_and_new_runs_are_named(store, path):

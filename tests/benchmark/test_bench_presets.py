@@ -11,6 +11,7 @@ import pytest
 import lossforge
 from lossforge import data, models
 from lossforge.catalog import PRESETS
+from lossforge.catalog.balanced import default_tau
 
 BENCHMARK = Path(str(resources.files("lossforge"))) / "benchmark"
 FOLDER = BENCHMARK / "presets"
@@ -42,6 +43,9 @@ RESULTS = (
     "clinc150",
     "banking77",
     "cifar10",
+    "cifar10-rate",
+    "cifar10-balance",
+    "cifar10-parameters",
     "cifar10-mini",
     "ablation",
     "flatness",
@@ -209,6 +213,40 @@ def test_runs_of_the_curves_are_runs_of_the_tables(dataset):
     table = GRIDS[f"paper/{dataset}"]
     shared = ("data", "model", "preset", "seeds", "training", "protocol")
     assert [curves[key] for key in shared] == [table[key] for key in shared]
+
+
+@pytest.mark.parametrize("name", ["rate", "balance", "parameters"])
+def test_parts_of_cifar10_on_patch_features_share_its_protocol(name):
+    whole, part = GRIDS["results/cifar10"], GRIDS[f"results/cifar10-{name}"]
+    same = ("data", "data_options", "model", "model_options", "hold_out", "protocol")
+    assert [part[key] for key in same] == [whole[key] for key in same]
+    lr = 3e-3 if name == "rate" else whole["training"]["lr"]
+    assert part["training"] == {**whole["training"], "lr": lr}
+    assert set(part["noise"]) <= set(whole["noise"])
+    assert part["seeds"] == [0]
+
+
+def test_the_balances_on_patch_features_are_the_papers_and_each_term_alone():
+    grid = GRIDS["results/cifar10-balance"]
+    shares = [1, 0.9, 0.7, 0.5, 0.3, 0.1, 0]
+    expected = [
+        {"name": f"{loss} {lam}:{mu:g}", "loss": f"{loss}(lam={lam}, mu={mu:g})"}
+        for loss in ("BEF", "BQF")
+        for lam in shares
+        for mu in [1 - lam]
+    ]
+    assert grid["losses"] == expected
+    assert set(grid["noise"]) <= set(SEVERE["cifar10"])
+
+
+def test_the_map_of_parameters_is_a_full_rectangle_with_the_default_in_it():
+    rows = GRIDS["results/cifar10-parameters"]["losses"]
+    found = [lossforge.parse(row_text(row)).settings for row in rows]
+    betas, taus = ({one[name] for one in found} for name in ("beta", "tau"))
+    assert len({(one["beta"], one["tau"]) for one in found}) == len(rows) == 25
+    assert len(betas) * len(taus) == 25
+    assert lossforge.BEF().settings["beta"] in betas
+    assert default_tau(10) in taus
 
 
 def test_digits_is_the_demonstration():

@@ -9,6 +9,8 @@ import time
 import pytest
 from tiny_grid import KEPT, records, tiny_runs
 
+from lossforge.training import make_method
+
 pytestmark = pytest.mark.slow
 
 KILLS = 25
@@ -139,3 +141,21 @@ def test_a_truncated_checkpoint_falls_back_to_the_one_before(
     newest.write_bytes(newest.read_bytes()[:-100])
     assert drill.work(tmp_path, [run]) == 0
     assert records(tmp_path) == {run.id: undisturbed[run.id]}
+
+
+METHODS = (
+    *("mixup", "elr", "coteaching(forget_rate=0.3, gradual=2)", "decoupling(warm_up=1)"),
+    *("mixture(warm_up=1)", "mentornet_pd", "forward(warm_up=1)", "dmi(warm_up=1)"),
+)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods_killed_after_every_checkpoint(drill, tmp_path, tmp_path_factory, method):
+    run = tiny_runs()[0].model_copy(update={"method": str(make_method(method))})
+    assert drill.work(tmp_path / "whole", [run]) == 0
+    for epoch in (1, 2, 3):
+        store, passed = tmp_path / f"killed{epoch}", tmp_path_factory.mktemp("passed") / "passed"
+        fault = f"after fsync folder of checkpoint-00000{epoch}.pt"
+        assert drill.work(store, [run], faults=[fault], passed=str(passed)) == KILLED
+        assert drill.work(store, [run]) == 0
+        assert records(store) == records(tmp_path / "whole")

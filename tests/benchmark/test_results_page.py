@@ -1,80 +1,29 @@
 """The page of results says what the runs say, in both directions."""
 
-import importlib
 import json
 import statistics
-import sys
-from pathlib import Path
 
 import pytest
+from made_page import (
+    OUT_OF_17,
+    ROOT,
+    SEARCHED,
+    SEEDS,
+    accuracy,
+    checks,
+    line,
+    page,
+    pages,
+    results,
+    runs,
+    section,
+    sentence,
+)
 from made_records import ABOUT, LOSSES, archive, made, write
 
 from lossforge.benchmark import presets, read_grid
 from lossforge.benchmark.archive import unpack
 from lossforge.data import load
-
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-results, checks, pages = map(importlib.import_module, ("results", "results_check", "results_page"))
-
-SEEDS = (0, 1, 2)
-HELD_OUT, SEARCHED = ("asymmetric:0.3", "instance:0.6"), ("clean", "symmetric:0.4")
-OUT_OF_17 = "mean ranks of 17 and are never more than 2 points below the best of the other 15"
-
-
-def accuracy(loss: str) -> float:
-    """BEF 91, BQF 90, then one point less for each."""
-    order = ["BEF", "BQF", *(name for name in LOSSES if name not in ("BEF", "BQF"))]
-    return 91.0 - order.index(loss)
-
-
-def runs(noises=HELD_OUT, changes=None, selected=None, losses=LOSSES, seeds=SEEDS, **fields):
-    """17 losses x 2 settings x 3 seeds with known ranks.
-
-    Args:
-        noises: The settings.
-        changes: Last accuracies that differ, by loss or by loss and noise.
-        selected: Accuracies of the selected epoch that differ, by loss.
-        losses: The rows.
-        seeds: Each adds a tenth of a point to every loss.
-        fields: More of the spec.
-    """
-    changes, selected = changes or {}, selected or {}
-    found = []
-    for seed in seeds:
-        for noise in noises:
-            for loss in losses:
-                last = changes.get((loss, noise), changes.get(loss, accuracy(loss)))
-                chosen = selected.get(loss, last)
-                luck = seed / 10
-                found.append(made(loss, noise, seed, last + luck, selected=chosen + luck, **fields))
-    return found
-
-
-def page(folder, **archives):
-    for name, records in archives.items():
-        archive(folder, name.replace("_", "-"), records)
-    return pages.make_text(folder)[0]
-
-
-def line(text, start):
-    (found,) = [one for one in text.splitlines() if one.startswith(start)]
-    return found
-
-
-def sentence(text, settings="held-out"):
-    (found,) = [
-        one
-        for one in text.splitlines()
-        if f"{settings} settings, last epoch, " in one and one.startswith("- ")
-    ]
-    return found
-
-
-def section(text, heading):
-    start = text.index(f"## {heading}")
-    end = text.find("\n## ", start)
-    return text[start : end if end > 0 else None]
 
 
 def test_the_claim_holds(tmp_path):
@@ -243,7 +192,10 @@ def test_cifar_is_labelled_and_stands_beside_the_paper(tmp_path):
     assert "**This is not the protocol of the paper.**" in found
     assert "the scales differ" in found
     assert "| CE | 89.1 ± 0.1 (paper 38.8 ± 0.3) |" in found
-    assert "BEF has mean rank 1.0 (place 1 of 4)" in line(text, "- About cifar10-mini (2 settings")
+    assert "Over 2 settings, last epoch: BEF has mean rank 1.0 (place 1 of 4)" in found
+    assert "About cifar10-mini: BEF place 1 of 4, at worst 2.0 points above" in line(
+        text, "- Not in these ranks"
+    )
     assert "on the 2 held-out settings" in sentence(text)  # where CIFAR does not count
 
 
@@ -251,7 +203,10 @@ def test_two_and_a_thousand_classes_do_not_count_in_the_ranks(tmp_path):
     few = runs(("clean", "symmetric:0.4"), {"BEF": 50.0}, data="breast-cancer", classes=2)
     text = page(tmp_path, digits=runs(), breast_cancer=few)
     assert "do not count in the mean ranks" in section(text, "breast-cancer")
-    assert "BEF has mean rank 17.0 (place 17 of 17)" in line(text, "- About breast-cancer")
+    assert "BEF has mean rank 17.0 (place 17 of 17)" in section(text, "breast-cancer")
+    assert "About breast-cancer: BEF place 17 of 17, at worst 39.0 points below" in line(
+        text, "- Not in these ranks"
+    )
     assert "on the 2 held-out settings" in sentence(text)
 
 
@@ -321,6 +276,7 @@ def test_the_same_runs_make_the_same_bytes(tmp_path):
     written = {path.name: path.read_bytes() for path in docs.rglob("*.*")}
     assert set(written) == {
         "results.md",
+        "results-behind.svg",
         "results-ranks-all.svg",
         "results-ranks-held-out.svg",
         "results-balance-digits.svg",

@@ -103,7 +103,7 @@ def test_a_run_takes_a_gpu_if_there_is_one(tmp_path, monkeypatch):
     RunFolder(tmp_path, spec).open()
     devices = []
 
-    def note(store, spec, *, data_dir, device):
+    def note(store, spec, *, data_dir, device, trust):
         devices.append(device)
         return "done"
 

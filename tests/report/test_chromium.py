@@ -1,11 +1,8 @@
 """The page in a browser: nothing complains, everything is seen, tables sort."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
-from chromium import PROGRAM, Browser
+from chromium import PROGRAM
 from record_fixtures import grid, record, write
 
 from lossforge.report import make_report, write_report
@@ -33,20 +30,6 @@ def page(tmp_path_factory):
     spread = source.normal(size=(400, 8)) + 6 * source.normal(size=(10, 8))[labels]
     np.savez(store / records[0].id / "features.npz", features=spread, labels=labels)
     return write_report(make_report(store), folder / "out", "lossforge report runs")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("profile")) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def artefacts(tmp_path_factory):
-    named = os.environ.get("LOSSFORGE_ARTEFACTS")
-    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 @pytest.mark.parametrize("width", WIDTHS)

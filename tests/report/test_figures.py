@@ -8,10 +8,18 @@ import pytest
 import torch
 from record_fixtures import EPOCHS, NOISES, grid, record, write
 
-from lossforge import noise
+from lossforge import noise, style
 from lossforge.benchmark.records import read_records
-from lossforge.report import style, transition_heatmaps
-from lossforge.report.figures import ablation, cost, curves, embed, ranks, scatter
+from lossforge.report import transition_heatmaps
+from lossforge.report.figures import (
+    ablation,
+    cost,
+    curves,
+    embed,
+    parameter_heatmap,
+    ranks,
+    scatter,
+)
 from lossforge.report.panels import Group, Panel, distinct_names, figure_groups, file_stem
 from lossforge.report.results import Results
 from lossforge.report.statistics import Ranking, rank_losses
@@ -183,6 +191,83 @@ def test_balances_are_found_among_the_losses():
     (panel,) = groups_of(records)["ablation"].panels
     assert panel.draw(True).axes[0].lines[0].get_xdata().tolist() == [0, 0.5, 1]
     assert "ablation" not in groups_of(records[:2])
+
+
+def test_balances_of_one_family_are_the_lines_of_a_panel():
+    records = [
+        record(f"{loss} {lam}", "clean", seed, expression=f"{loss}(lam={lam}, mu={1 - lam})")
+        for seed in (0, 1)
+        for lam in (0.5, 0.0, 1.0)
+        for loss in ("BEF", "BQF")
+    ]
+    group = groups_of(records)["balance"]
+    assert [panel.name for panel in group.panels] == ["balance-bef-clean", "balance-bqf-clean"]
+    assert len(group.runs) == 12
+    (axis,) = group.panels[1].draw(True).axes
+    assert [line.get_label() for line in axis.lines] == ["1 : 0", "0.5 : 0.5", "0 : 1"]
+    middle = [one.curve() for one in records if one.spec["loss"] == "BQF 0.5"]
+    assert axis.lines[1].get_ydata() == pytest.approx(np.mean(middle, axis=0))
+    assert "balance" not in groups_of([one for one in records if "1.0" not in one.spec["loss"]])
+
+
+def test_a_heatmap_has_a_cell_for_every_pair_of_parameters():
+    values = {(x, y): [10 * x + y, 10 * x + y + 2] for x in (2.0, -1.0) for y in (0.5, 0.0, 3.0)}
+    values[-1.0, 3.0] = []  # its runs failed
+    (axis,) = parameter_heatmap(values, names=("beta", "tau"), title="t").axes
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["-1", "2"]
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == ["0", "0.5", "3"]
+    shown = np.ma.filled(axis.images[0].get_array(), np.nan)
+    assert shown[:2].tolist() == [[-9, 21], [-8.5, 21.5]]
+    assert np.isnan(shown[2, 0])
+    assert shown[2, 1] == 24
+    assert axis.images[0].origin == "lower"
+    written = {text.get_position(): text.get_text() for text in axis.texts}
+    assert written[1, 0] == "21.0"
+    assert len(written) == 5
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("beta", "tau")
+
+
+def plane(pairs, text="BEF(beta={0:g}, tau={1:g}, lam=0.9, br_beta={0:g})", **fields):
+    """Runs whose accuracy is 50 + 10 beta + tau."""
+    return [
+        record(
+            f"{b} {t}", "clean", 0, final=50 + 10 * b + t, expression=text.format(b, t), **fields
+        )
+        for b, t in pairs
+    ]
+
+
+def test_losses_that_differ_in_two_parameters_make_a_heatmap():
+    pairs = [(b, t) for b in (-1, 1) for t in (0, 1, 2)]
+    records = [*plane(pairs), record("CE", "clean", 0), record("GCE", "clean", 0)]
+    found = groups_of(records)["parameters"]
+    (panel,) = found.panels
+    assert panel.label == "Accuracy over two parameters: BEF, clean"
+    assert len(found.runs) == 6
+    (axis,) = panel.draw(True).axes
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("beta = br_beta", "tau")
+    last = {one.spec["loss"]: one.last() for one in records}
+    shown = [[last[f"{b} {t}"] for b in (-1, 1)] for t in (0, 1, 2)]
+    assert axis.images[0].get_array().tolist() == shown
+
+
+@pytest.mark.parametrize(
+    ("pairs", "text"),
+    [
+        ([(b, 1 - b) for b in (0, 0.5, 1)], "BEF(lam={}, mu={})"),  # a balance is a line
+        ([(b, 1) for b in (0, 1, 2, 3)], "BEF(beta={}, tau={})"),
+        ([(b, t) for b in (0, 1) for t in (1, 2)], "{}*CE + {}*MAE"),
+    ],
+)
+def test_other_losses_make_no_heatmap(pairs, text):
+    assert "parameters" not in groups_of(plane(pairs, text))
+
+
+def test_a_heatmap_of_unfinished_runs_has_empty_cells():
+    pairs = [(b, t) for b in (0, 1, 2) for t in (0, 1, 2)]
+    (panel,) = groups_of(plane(pairs[:5]))["parameters"].panels
+    assert np.ma.count(panel.draw(True).axes[0].images[0].get_array()) == 5
+    assert "parameters" not in groups_of(plane([(0, 0), (1, 1), (2, 2), (0, 1)]))
 
 
 def test_features_are_drawn_where_they_were_kept(tmp_path):

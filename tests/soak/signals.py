@@ -2,7 +2,8 @@
 
 One problem is one life of a store: `train` or `bench` with two workers is started, a signal is sent
 to it or to one of its workers, and the same command is repeated until it has finished. The records
-are then those of an undisturbed store, to the byte. Needs the /proc and the subreapers of Linux.
+and the model that `train` leaves are then those of an undisturbed store, to the byte. Needs the
+/proc and the subreapers of Linux.
 
 Importing torch takes seconds. Most commands are therefore forks of this process, in which
 everything is imported, and so are their workers; one in `REAL` is a process of its own.
@@ -34,7 +35,8 @@ REAL = 12
 DEADLINE = 150.0  # seconds for anything, on a machine that has other things to do
 ORPHANED = 30.0  # seconds in which workers notice that their parent was killed
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: processes whose parent has died become our children
-KEPT = {"spec.json", "record.json", "about.json", "metrics.jsonl"}
+RESULTS = ("record.json", "model.json", "model.safetensors")  # the same bytes in every store
+KEPT = {"spec.json", "about.json", "metrics.jsonl", *RESULTS}
 STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 DEADLY = {signal.SIGKILL: -signal.SIGKILL, signal.SIGUSR1: -signal.SIGUSR1}
 HARMLESS = (signal.SIGSTOP, signal.SIGPIPE)  # a stopped process is continued
@@ -99,7 +101,7 @@ def attack(seed: int) -> list[str]:
 
 def _disturb(story: _Story, folder: Path) -> list[str]:
     """Start a command and send the signal; return what is wrong when the command has ended."""
-    duration, records = _undisturbed(story.command)
+    duration, results = _undisturbed(story.command)
     pid = _start(story.command, folder, real=story.real)
     _wait_until(lambda: _handles_signals(pid))
     time.sleep(story.moment * (duration + (4.0 if story.real else 0.0)))
@@ -107,15 +109,15 @@ def _disturb(story: _Story, folder: Path) -> list[str]:
     if target is not None:
         _send(target, story)
     expected = {0 if story.on_worker else {**STATUSES, **DEADLY}.get(story.signum, 0)}
-    if _records(folder) == records:
+    if _results(folder) == results:
         expected.add(0)  # it was faster than the signal
     status = _wait(pid)
     orderly = status == STATUSES.get(story.signum) and not (story.on_worker or story.twice)
     found, said = [], (folder / "said").read_text()
     if status not in expected:
         found.append(f"exit status {status}, expected {expected}; it said {said!r}")
-    if status == 0 and _records(folder) != records:
-        found.append("exit status 0, but not all records are there and the same")
+    if status == 0 and _results(folder) != results:
+        found.append("exit status 0, but not all results are there and the same")
     if "Traceback" in said or "failed" in said:
         found.append(f"it said {said!r}")
     if orderly and (claims := [str(path) for path in folder.glob("store/*/claim.*")]):
@@ -131,11 +133,11 @@ def _finish(story: _Story, folder: Path) -> list[str]:
     status = _wait(_start(story.command, folder))
     if status != 0:
         return [f"repeated, it ends with {status} and {(folder / 'said').read_text()!r}"]
-    found, (usual, records) = [], _undisturbed(story.command)
+    found, (usual, results) = [], _undisturbed(story.command)
     if (seconds := time.monotonic() - start) > usual + 45:
         found.append(f"repeated, it took {seconds:.0f} s: a claim was in the way")
-    if _records(folder) != records:
-        found.append("the records are not those of an undisturbed store")
+    if _results(folder) != results:
+        found.append("the results are not those of an undisturbed store")
     for path in (folder / "store").glob("*/*"):
         if path.name not in KEPT and not path.name.startswith("."):
             found.append(f"{path.parent.name}/{path.name} is left")
@@ -144,7 +146,7 @@ def _finish(story: _Story, folder: Path) -> list[str]:
 
 @functools.cache
 def _undisturbed(command: str) -> tuple[float, dict[str, bytes]]:
-    """How long a command takes, and its records; before that, all imports."""
+    """How long a command takes, and its results; before that, all imports."""
     ctypes.CDLL(None).prctl(SUBREAPER, 1)
     os.environ |= {"LOSSFORGE_CHECKPOINT_SECONDS": "0", "OMP_NUM_THREADS": "1"}
     _import_everything()
@@ -153,12 +155,13 @@ def _undisturbed(command: str) -> tuple[float, dict[str, bytes]]:
         status = _wait(_start(command, Path(name)))
         if status != 0:
             raise RuntimeError(f"{command} ends with {status}: {(Path(name) / 'said').read_text()}")
-        return time.monotonic() - start, _records(Path(name))
+        return time.monotonic() - start, _results(Path(name))
 
 
-def _records(folder: Path) -> dict[str, bytes]:
-    found = folder.glob("store/*/record.json")
-    return {path.parent.name: path.read_bytes() for path in found}
+def _results(folder: Path) -> dict[str, bytes]:
+    """The records of a store, and the models of runs that keep one."""
+    found = (path for name in RESULTS for path in folder.glob(f"store/*/{name}"))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def _words(command: str, folder: Path) -> list[str]:

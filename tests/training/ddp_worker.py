@@ -10,7 +10,7 @@ from torch import distributed, nn
 from training_problems import convolutional, images, plain_samples, run
 
 import lossforge
-from lossforge.training import Diverged, Settings, State, launched
+from lossforge.training import Diverged, Settings, State, launched, make_method
 
 CLASSES = 7
 
@@ -26,6 +26,7 @@ class Case:
     options: dict = field(default_factory=dict)
     ignored: float = 0.0
     dtype: torch.dtype = torch.float64
+    method: str = "plain"
 
     def train(self, **options) -> tuple[State, list[State]]:
         torch.set_default_dtype(self.dtype)
@@ -45,6 +46,7 @@ class Case:
         settings = Settings(
             **{"epochs": 3, "batch_size": self.batch_size, "lr": 0.05, "probe": 21, **self.options}
         )
+        options["method"] = make_method(self.method)
         return run(network(), loss, samples, settings, validation=samples, **options)
 
 
@@ -69,6 +71,8 @@ BOTH = {
     "mostly ignored": {"n": 30, "batch_size": 2, "ignored": 0.8},
     "decay and clip": {"n": 55, "options": {"l1_decay": 1e-2, "clip": 0.3, "weight_decay": 1e-2}},
     "adam": {"n": 55, "options": {"optimizer": "adam", "lr": 1e-3}},
+    "soft bootstrap": {"n": 55, "method": "soft_bootstrap(beta=0.7)"},
+    "hard bootstrap": {"n": 55, "ignored": 0.4, "method": "hard_bootstrap(beta=0.7)"},
     "float32": {"n": 55, "policy": {"weighted": True}, "dtype": torch.float32},
 }
 CASES = {
@@ -92,7 +96,13 @@ def extras(rank: int) -> dict[str, object]:
         diverged = ""
     except Diverged as error:
         diverged = str(error)
+    try:
+        Case("BEF", method="elr").train()
+        refused = ""
+    except ValueError as error:
+        refused = str(error)
     return {
+        "refused": refused,
         "whole": whole,
         "resumed": resumed,
         "callbacks": (len(states), len(later)),

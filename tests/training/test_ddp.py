@@ -70,6 +70,12 @@ def test_all_processes_stop_when_training_diverges(processes):
 
 
 @pytest.mark.slow
+def test_a_method_for_one_process_is_refused_by_all(processes):
+    for process in processes:
+        assert process["extras"]["refused"].endswith("must run in one process, got 2")
+
+
+@pytest.mark.slow
 def test_torchrun_starts_it(tmp_path):
     here = Path(ddp_worker.__file__)
     command = [

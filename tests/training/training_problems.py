@@ -1,10 +1,13 @@
 """Small training problems, models and comparisons that several tests share."""
 
+import copy
 import math
 
 import torch
 from torch import Tensor, nn
 
+from lossforge.benchmark import one_run
+from lossforge.benchmark.run import prepare_data, prepare_networks, samples
 from lossforge.training import Samples, Settings, State, train
 
 
@@ -92,3 +95,48 @@ def assert_identical(actual, expected) -> None:
             assert_identical(one, other)
     else:
         assert actual == expected
+
+
+def one_step(method, loss, models, inputs: Tensor, given: Tensor, **options) -> State:
+    """Take one step on all samples as one batch, by SGD with learning rate 0.5."""
+    settings = Settings(
+        **{"epochs": 1, "batch_size": len(given), "lr": 0.5, "momentum": 0.0, "probe": 0, **options}
+    )
+    model, *peers = models
+    samples = plain_samples(inputs, given)
+    return train(model, loss, samples, {}, settings, seed=0, method=method, peers=peers)
+
+
+def descended(model: nn.Module, objective) -> dict[str, Tensor]:
+    """The weights of a model after that step, from the objective as a function of the model."""
+    copied = copy.deepcopy(model)
+    objective(copied).backward()
+    with torch.no_grad():
+        for p in copied.parameters():
+            p -= 0.5 * p.grad
+    return copied.state_dict()
+
+
+def assert_weights(actual: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    """Equal to rounding."""
+    assert actual.keys() == expected.keys()
+    for name in expected:
+        torch.testing.assert_close(actual[name], expected[name], rtol=1e-9, atol=1e-11)
+
+
+def digits_accuracy(method: str, noise: str, loss: str = "CE", seed: int = 3, **changes) -> float:
+    """Accuracy in % on clean digits after the last epoch by the protocol of digits."""
+    run_ = one_run("digits", noise, loss, method=method, seed=seed, changes=changes)
+    dtype = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        dataset = prepare_data(run_.spec)
+        model, *peers = prepare_networks(run_.spec, dataset, run_.method)
+        state = train(
+            model, run_.loss, samples(dataset, dataset.train),
+            {"test": samples(dataset, dataset.tests["test"])}, run_.spec.settings,
+            seed=seed, method=run_.method, peers=peers,
+        )  # fmt: skip
+    finally:
+        torch.set_default_dtype(dtype)
+    return state.metrics[-1]["tests"]["test"]["top1"]

@@ -69,7 +69,7 @@ def test_final_runs_are_done_on_the_device_of_the_search(device, gpus, tmp_path,
     monkeypatch.setitem(compare.__globals__, "run_all", note)
     with pytest.raises(InterruptedError):
         compare(plan, "GCE(q=0.5)", [1], tmp_path, workers=2, device=device)
-    assert options == {"workers": 2, "data_dir": None, "gpus": gpus}
+    assert options == {"workers": 2, "data_dir": None, "gpus": gpus, "trust": True}
 
 
 def test_a_worker_ends_with_its_parent_after_an_epoch(tmp_path):
@@ -79,7 +79,7 @@ def test_a_worker_ends_with_its_parent_after_an_epoch(tmp_path):
         study.prepare(list)
         task = {"plan": plan.model_dump(), "url": url, "limit": 1, "parent": -1}
         with pytest.raises(SystemExit):
-            worker.work({**task, "data_dir": None, "device": "cpu"})
+            worker.work({**task, "data_dir": None, "device": "cpu", "code": []})
         assert [trial.state.name for trial in study.trials()] == ["FAIL"]  # the next one repeats it
 
 

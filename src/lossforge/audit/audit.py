@@ -211,4 +211,5 @@ def find_suspects(probs: Tensor, subject: Subject) -> Iterator[Suspect]:
             float(probs[row, label]),
             float(probs[row, best]),
             subject.text(row),
+            subject.ids(row),
         )

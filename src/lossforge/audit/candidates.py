@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from ..catalog import find, parse
+from ..catalog import find, outside, parse, read
 from ..errors import SpecError
 from ..theory import certify
 from .noise import Estimated
@@ -87,7 +87,8 @@ def certify_candidates(names: Sequence[str], found: Estimated) -> list[Candidate
 
 
 def _certify(name: str, found: Estimated) -> Candidate:
-    loss = parse(name)
+    reading = read(name)
+    loss = reading.loss
     status: Status = "HOPELESS"
     try:
         verdict = certify(loss, found.estimate.T)
@@ -99,7 +100,7 @@ def _certify(name: str, found: Estimated) -> Candidate:
     share = None
     if status == "PROVED" and found.resampled:
         share = sum(_proved(loss, T) for T in found.resampled) / len(found.resampled)
-    return Candidate(name, str(loss), code_of(name), status, reason, share)
+    return Candidate(name, reading.text, code_of(name), status, reason, share)
 
 
 def _proved(loss: object, T: Tensor) -> bool:
@@ -111,6 +112,8 @@ def _proved(loss: object, T: Tensor) -> bool:
 
 def code_of(name: str) -> str:
     """Return the line of code that makes a loss."""
+    if outside(name):
+        return f'lossforge.catalog.admit(["{name}"]); criterion = lossforge.parse("{name}")'
     try:
         entry = find(name)
     except SpecError:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..benchmark.run import prepare_model, samples
 from ..benchmark.spec import RunSpec
-from ..catalog import parse
+from ..catalog import read
 from ..data import Dataset
 from ..training import Diverged, Settings
 from ..training.folds import Fold, Prediction, assign_folds, fit_fold, split_folds
@@ -208,12 +208,13 @@ def _fit(
         patience: When to stop.
         on_epoch: Called after every epoch.
     """
+    reading = read(loss)
 
     def fit() -> Prediction:
         return fit_fold(
             fold,
             fresh_network(dataset, weights),
-            parse(loss),
+            reading.loss,
             settings,
             seed=seed,
             device=device,
@@ -228,7 +229,8 @@ def _fit(
         rows=fold.rows.tolist(),
         network=network_of(dataset),
         weights=weights,
-        loss=str(parse(loss)),
+        loss=reading.text,
+        **({"code": [code.hash for code in reading.code]} if reading.code else {}),
         settings=settings,
         seed=seed,
         device=device,

@@ -1,6 +1,6 @@
 """The findings of an audit, as plain values and as CSV."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..noise.spec import matrix_csv
@@ -22,6 +22,7 @@ class Suspect:
         confidence: The probability out of fold of the given label (self-confidence).
         suggested_confidence: That of the suggested class.
         text: A description of the sample.
+        ids: Its values in the user's own columns that identify it, by column.
     """
 
     index: int
@@ -31,6 +32,7 @@ class Suspect:
     confidence: float
     suggested_confidence: float
     text: str
+    ids: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,8 @@ class Audit:
                 "counts": counts,
                 "notes": list(subject.notes),
                 "injected": subject.injected,
+                "label": subject.label,
+                "sha256": subject.sha256,
             },
             "method": {**asdict(self.method), "epochs": list(self.method.epochs)},
             "noise": {
@@ -124,12 +128,23 @@ class Audit:
         }
 
     def suspects_csv(self) -> str:
-        """Write the suspects as CSV, one per row; see `lossforge.text.csv_cell`."""
-        names = ("index", "where", "given", "suggested", "confidence", "suggested_confidence")
-        rows: list[tuple[object, ...]] = [(*names, "text")]
+        """Write the suspects as CSV, one per row; see `lossforge.text.csv_cell`.
+
+        The index counts from 0, the row from 1. Columns of the user's that identify rows follow,
+        with `own_` before a name that is taken.
+        """
+        names = (
+            *("index", "row", "where", "given", "suggested"),
+            *("confidence", "suggested_confidence", "text"),
+        )
+        ids = list(self.suspects[0].ids) if self.suspects else []
+        own = [f"own_{name}" if name in names else name for name in ids]
+        rows: list[tuple[object, ...]] = [(*names, *own)]
         for one in self.suspects:
+            place = (one.index, one.index + 1, one.where)
             shares = (f"{one.confidence:.4f}", f"{one.suggested_confidence:.4f}")
-            rows.append((one.index, one.where, one.given, one.suggested, *shares, one.text))
+            values = [one.ids[name] for name in ids]
+            rows.append((*place, one.given, one.suggested, *shares, one.text, *values))
         return csv_text(rows)
 
     def transition_csv(self) -> str:

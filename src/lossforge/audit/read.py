@@ -18,21 +18,29 @@ from ..data import (
     check_noise,
     folder,
     load,
-    names,
     noisy_labels,
     with_patches,
 )
 from ..data.augment import IMAGENET_MEAN, IMAGENET_STD, TensorTransform
+from ..data.own import (
+    ARRAYS,
+    FEATURES,
+    SIZE,
+    SUFFIXES,
+    content_hash,
+    is_name,
+    read_own_arrays,
+)
 from ..data.patches import read_atoms
+from ..data.pipeline import ArrayPipeline
 from ..data.source import PathLike
 from ..errors import extra
 from ..noise import NoiseSpec, noise_rate
 from ..training import generator
 from .subject import Subject, has_images
-from .table import SUFFIXES, read_table
+from .table import read_table
 
-SIZE = 32
-FEATURES, PIXELS = "patches:100", "pixels"  # more atoms are worse for a few thousand images
+PIXELS = "pixels"
 THUMBNAIL = 96
 _BATCH = 64
 
@@ -60,7 +68,8 @@ def read_subject(
     """Read the data to audit.
 
     Args:
-        data: The name of a data set, a table (.csv, .tsv, .parquet), or a folder of class folders.
+        data: The name of a data set, a table (.csv, .tsv, .parquet), a folder of class folders, or
+            a .npz file with inputs x and labels y.
             A name takes precedence over a folder; ./name is the folder.
         label: The column of labels, for a table.
         columns: The columns to learn from, for a table.
@@ -82,7 +91,7 @@ def read_subject(
             )
     _check_features(features)
     report = on_progress or (lambda progress: None)
-    if _is_name(data):
+    if is_name(data):
         found = read_named(data, noise, seed=seed, data_dir=data_dir)
         return _with_features(found, features, report)
     if noise is not None:
@@ -92,6 +101,8 @@ def read_subject(
     if table:
         found = read_table(path, label=label, columns=columns)
         return _with_features(found, features, report)
+    if path.suffix.lower() == ARRAYS:
+        return _with_features(read_array_file(path), features, report)
     if path.is_dir():
         found = read_folder(
             path, size=size, on_read=lambda n, total: report(Progress("reading images", n, total))
@@ -100,7 +111,7 @@ def read_subject(
     kind = f"is a file of type {path.suffix or 'unknown'}" if path.exists() else "does not exist"
     raise ValueError(
         f"{data!r} {kind}; an audit takes a table ({', '.join(SUFFIXES)}), a folder of class "
-        "folders, or a name that `lossforge data list` shows"
+        "folders, a .npz file, or a name that `lossforge data list` shows"
     )
 
 
@@ -132,11 +143,6 @@ def _with_features(
         on_progress=lambda n, total: report(Progress("computing patch features", n, total)),
     )
     return replace(found, dataset=dataset, notes=(*found.notes, f"features {features}"))
-
-
-def _is_name(data: str) -> bool:
-    """Check whether this is the name of a data set rather than a path."""
-    return data.lower() in names() and Path(data).name == data
 
 
 def read_named(
@@ -172,6 +178,20 @@ def read_named(
     )
 
 
+def read_array_file(path: PathLike) -> Subject:
+    """Read the inputs and labels of a .npz file; true labels in it are ignored.
+
+    Args:
+        path: The file, see `lossforge.data.own.load`.
+    """
+    inputs, classes, given, _ = read_own_arrays(path)
+    if inputs.ndim == 2:
+        inputs = ArrayPipeline.fit(inputs).encode(inputs)
+    name = Path(path).name
+    dataset = Dataset(name, classes, Split(inputs, given), {})
+    return Subject(name, "table", dataset, where=lambda row: f"{name}, row {row}")
+
+
 def read_folder(
     path: PathLike, *, size: int = SIZE, on_read: Callable[[int, int], object] | None = None
 ) -> Subject:
@@ -182,10 +202,36 @@ def read_folder(
         size: Height and width that images are resized to.
         on_read: Called with the number of images read so far and the number of all images.
     """
-    root, notes = Path(path), []
+    files, given, classes = list_images(path, size=size)
+    root, notes = files.root, []
+    if root != Path(path):
+        notes.append("only the images of train; the other folders are ignored")
+    notes.append(f"resized to {size} x {size} pixels")
+    pixels = _decode(files, on_read)
+    # shifted but not mirrored: letters and digits have a left and a right
+    transform = TensorTransform(IMAGENET_MEAN, IMAGENET_STD, padding=size // 8, mirror=False)
+    name = root.resolve().name
+    dataset = Dataset(name, classes, Split(pixels, given), {}, transform=transform)
+    return Subject(
+        name,
+        "images",
+        dataset,
+        where=lambda row: str(files.path(row)),
+        picture=lambda row: _thumbnail(files, row),
+        notes=tuple(notes),
+        sha256=content_hash(Path(path)),
+    )
+
+
+def list_images(path: PathLike, *, size: int = SIZE) -> tuple[ImageFiles, Tensor, tuple[str, ...]]:
+    """List all images of a folder of class folders, or of its `train` folder, in order of names.
+
+    Returns:
+        The files, their labels, and the class names; nothing is decoded.
+    """
+    root = Path(path)
     if (root / "train").is_dir():
         root = root / "train"
-        notes.append("only the images of train; the other folders are ignored")
     try:
         # the split uses a generator, but both parts are joined again below
         found = folder(
@@ -198,22 +244,8 @@ def read_folder(
     (files, given), (held, labels) = _files(found.train), _files(found.tests["test"])
     names = np.concatenate([files.names, held.names])
     order = np.argsort(names, kind="stable")
-    files = replace(files, names=names[order])
     given = torch.cat([given, labels])[torch.from_numpy(order)]
-    notes.append(f"resized to {size} x {size} pixels")
-    pixels = _decode(files, on_read)
-    # shifted but not mirrored: letters and digits have a left and a right
-    transform = TensorTransform(IMAGENET_MEAN, IMAGENET_STD, padding=size // 8, mirror=False)
-    name = root.resolve().name
-    dataset = Dataset(name, found.classes, Split(pixels, given), {}, transform=transform)
-    return Subject(
-        name,
-        "images",
-        dataset,
-        where=lambda row: str(files.path(row)),
-        picture=lambda row: _thumbnail(files, row),
-        notes=tuple(notes),
-    )
+    return replace(files, names=names[order]), given, found.classes
 
 
 def _files(split: Split) -> tuple[ImageFiles, Tensor]:

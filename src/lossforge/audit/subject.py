@@ -27,6 +27,9 @@ class Subject:
         picture: A small image of a sample as a data URL, if it is one.
         notes: What was guessed or left out.
         injected: The share of labels made wrong by noise that was added to try the audit.
+        ids: The values of a sample in the user's own columns that identify it, by column.
+        label: The column of labels, for a table.
+        sha256: Of a file or folder, see `lossforge.data.own.content_hash`; None for a data set.
     """
 
     name: str
@@ -37,6 +40,9 @@ class Subject:
     picture: Callable[[int], str | None] = lambda row: None
     notes: tuple[str, ...] = ()
     injected: float | None = None
+    ids: Callable[[int], dict[str, str]] = lambda row: {}
+    label: str | None = None
+    sha256: str | None = None
 
     def __post_init__(self) -> None:
         if not self.dataset.is_blind:

@@ -16,7 +16,7 @@ from .integrity import sealed
 from .records import (
     ARCHIVED,
     FEW_CLASSES,
-    FINAL,
+    FITS,
     FORMAT,
     Grid,
     Record,
@@ -102,7 +102,7 @@ def encode(grid: Grid, records: Sequence[Record]) -> bytes:
 
 
 def columns(record: Record) -> dict[str, Any]:
-    """Select the metrics to keep: lists over the epochs, and values of the last epoch."""
+    """Select the metrics to keep, as lists over the epochs."""
     epochs = record.metrics
     kept: dict[str, Any] = {
         "loss": [epoch.get("loss") for epoch in epochs],
@@ -116,7 +116,7 @@ def columns(record: Record) -> dict[str, Any]:
             for test in record.tests
         },
     }
-    return kept | {name: epochs[-1].get(name) if epochs else None for name in FINAL}
+    return kept | {name: [epoch.get(name) for epoch in epochs] for name in FITS}
 
 
 def _shared(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -187,6 +187,8 @@ def _changes(one: Record, other: Record) -> Iterator[str]:
     before, after = dict(_flat(columns(one))), dict(_flat(columns(other)))
     for name in before | after:
         old, new = before.get(name), after.get(name)
+        if name in FITS and old and _has_last_only(old):
+            old, new = old[-1], (new or [None])[-1]
         if old == new:
             continue
         if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
@@ -196,6 +198,12 @@ def _changes(one: Record, other: Record) -> Iterator[str]:
             yield f"{name} of {len(new)} epochs instead of {len(old)}"
         else:
             yield f"{name} {new} instead of {old}"
+
+
+def _has_last_only(values: list[float | None]) -> bool:
+    """Whether an archive of an earlier version kept the value of the last epoch only."""
+    *rest, last = values
+    return last is not None and not any(value is not None for value in rest)
 
 
 def _flat(kept: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Grids of runs: losses x noise x seeds, from shipped presets, TOML files and the command line."""
+"""Grids of runs from shipped presets, TOML files and the command line."""
 
 import json
 import tomllib
@@ -11,15 +11,28 @@ from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from ..catalog import PRESETS, find, make, parse, select
+from ..catalog import PRESETS, Reading, admit, find, make, outside, read, select
+from ..catalog.code import short
+from ..data.own import OwnData
 from ..errors import SpecError, unknown
 from ..files import write_atomically
-from ..loss import Loss
 from ..noise import NoiseSpec
-from ..training import Settings
+from ..training import Settings, make_method
 from .integrity import shorten
 from .records import grid_hash
-from .spec import Frozen, Plain, Protocol, Run, RunSpec, canonical, has_preset, resolve
+from .spec import (
+    NAMED,
+    PLAIN,
+    Frozen,
+    Plain,
+    Protocol,
+    Run,
+    RunSpec,
+    canonical,
+    has_preset,
+    hashes,
+    resolve,
+)
 
 TRAINING = {field.name for field in fields(Settings)}
 # The preset whose part on a data set is its protocol, the published one where there is one. Data
@@ -51,17 +64,27 @@ class Built:
 
     def __init__(self) -> None:
         self.noise: Callable[[str], NoiseSpec] = cache(NoiseSpec.parse)
-        self.parse: Callable[[str], Loss] = cache(parse)
-        self.make: Callable[..., Loss] = cache(make)
+        self.read: Callable[[str], Reading] = cache(read)
+        self.make: Callable[..., Reading] = cache(_made)
+
+
+def _made(name: str, **parameters: Any) -> Reading:
+    loss = make(name, **parameters)
+    return Reading(loss, str(loss))
 
 
 class PartSpec(Frozen):
-    """A grid on one data set: losses x noise x seeds. Other fields are those of `RunSpec`.
+    """A grid on one data set: losses x methods x noise x seeds.
+
+    Other fields are those of `RunSpec`.
 
     Args:
         preset: Losses named without parameters take the settings published for this data set.
         published_decay: Whether they also take the decay they were published with.
         losses: Rows, by the name of a loss or with a name of their own.
+        methods: Training methods, as `lossforge.training.make_method` reads them.
+        code: The SHA-256 of the user's own files and modules that rows name, see `admit_rows`.
+        place: Where the user's own data are, see `RunSpec`.
     """
 
     data: str
@@ -74,12 +97,15 @@ class PartSpec(Frozen):
     published_decay: bool = True
     noise: list[str]
     losses: list[str | LossSpec]
+    methods: list[str] = Field(default_factory=lambda: [PLAIN])
     seeds: list[int] = Field(default_factory=lambda: [0, 1, 2])
     training: dict[str, Plain] = Field(default_factory=dict)
     threads: int = 1
     hold_out: float = 0.0
     keep_features: bool = False
     protocol: Protocol = "own"
+    code: dict[str, str] = Field(default_factory=dict)
+    place: str | None = None
 
     def resolve(self, built: Built | None = None) -> list[Run]:
         """Return all runs, ready to start.
@@ -91,9 +117,13 @@ class PartSpec(Frozen):
         """
         built = built or Built()
         noises = [built.noise(text) for text in self.noise]
-        self._check(noises)
+        methods = [str(make_method(text)) for text in self.methods]
+        self._check(noises, methods)
         shared = self.model_dump(
-            exclude={"preset", "published_decay", "noise", "losses", "seeds", "training"}
+            exclude={
+                *("preset", "published_decay", "noise", "losses", "methods", "seeds"),
+                *("training", "code"),
+            }
         )
         cells = [(noise, *self._cell(row, noise, built)) for noise in noises for row in self.losses]
         return [
@@ -102,27 +132,31 @@ class PartSpec(Frozen):
                     **shared,
                     noise=str(noise),
                     loss=name,
-                    expression=text,
+                    expression=loss.text,
                     seed=seed,
                     training=training,
+                    method=method,
+                    code=hashes(loss),
                 ),
                 loss=loss,
                 noise=noise,
             )
             for seed in self.seeds
-            for noise, name, loss, text, training in cells
+            for method in methods
+            for noise, name, loss, training in cells
         ]
 
     def runs(self) -> list[RunSpec]:
         """Return the specs of all runs, checked."""
         return [run.spec for run in self.resolve()]
 
-    def _check(self, noises: Sequence[NoiseSpec]) -> None:
+    def _check(self, noises: Sequence[NoiseSpec], methods: Sequence[str]) -> None:
         if self.preset is not None and self.preset not in PRESETS:
             raise unknown("preset", self.preset, PRESETS)
         rows = [row if isinstance(row, str) else row.name for row in self.losses]
         texts = [str(noise) for noise in noises]
-        for name, values in (("losses", rows), ("noise", texts), ("seeds", self.seeds)):
+        axes = {"losses": rows, "noise": texts, "methods": methods, "seeds": self.seeds}
+        for name, values in axes.items():
             if not values or len(set(values)) < len(values):
                 raise SpecError(f"{name} must be one or more, each once, got {values}")
         if min(self.seeds) < 0:
@@ -130,8 +164,8 @@ class PartSpec(Frozen):
 
     def _cell(
         self, row: str | LossSpec, noise: NoiseSpec, built: Built
-    ) -> tuple[str, Loss, str, dict[str, Any]]:
-        """Name, loss, expression and training settings of a row under a noise."""
+    ) -> tuple[str, Reading, dict[str, Any]]:
+        """Name, loss and training settings of a row under a noise."""
         row = LossSpec(name=row) if isinstance(row, str) else row
         text = row.loss or row.name
         training = dict(self.training)
@@ -142,8 +176,9 @@ class PartSpec(Frozen):
                 # the protocol of these losses replaces L2 decay by L1 decay
                 training |= {"l1_decay": chosen.l1_decay, "weight_decay": 0.0}
         else:
-            loss = built.parse(text)
-        return row.name, loss, str(loss), canonical(training)
+            loss = built.read(text)
+        name = loss.text if loss.code and row.loss is None else row.name  # without folders
+        return name, loss, canonical(training)
 
 
 class GridSpec(Frozen):
@@ -247,6 +282,33 @@ def save_grid(store: Path, grid: GridSpec, runs: Sequence[RunSpec]) -> None:
     write_atomically(path, text)
 
 
+def admit_rows(grid: GridSpec, typed: Sequence[str] = (), *, trust: bool = False) -> None:
+    """Import the user's own code that the rows of a grid name.
+
+    Args:
+        grid: The grid.
+        typed: Rows that the user typed. Their code is imported.
+        trust: Whether to import the code of other rows, too, where the grid has its hash.
+    """
+    texts: list[str] = []
+    expected: dict[str, str] = {}
+    for part in grid.parts:
+        for row in part.losses:
+            text = row if isinstance(row, str) else row.loss or row.name
+            texts.append(text)
+            if text in typed:
+                continue
+            for name in map(short, outside(text)):
+                if not trust or name not in part.code:
+                    raise SpecError(
+                        f"{grid.name}: {text!r} executes {name}, which was not typed here; read "
+                        f'it, then write its SHA-256 into the grid, code = {{"{name}" = "..."}}, '
+                        "and add --trust"
+                    )
+                expected[name] = part.code[name]
+    admit(texts, hashes=expected)
+
+
 # Changing grids
 
 
@@ -292,56 +354,97 @@ def protocol(data: str) -> PartSpec:
     return next(part for part in read_grid(PROTOCOLS[known]).parts if part.data == known)
 
 
+def _on(own: OwnData, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a part that is about a user's own data: no published settings fit it.
+
+    Args:
+        own: The data.
+        changes: What the user changes; its `data_options` are taken out and added to theirs.
+    """
+    options = changes.pop("data_options", {})
+    if not isinstance(options, dict):
+        raise SpecError(f"data_options must be a table, got {options!r}")
+    return {
+        "data": own.name,
+        "data_options": {**own.options, **options},
+        "place": own.place,
+        "subset": None,
+        "preset": None,
+        "protocol": "own",
+    }
+
+
 def one_run(
-    data: str, noise: str, loss: str, *, seed: int = 0, changes: dict[str, Any] | None = None
+    data: str | OwnData,
+    noise: str,
+    loss: str,
+    *,
+    method: str = PLAIN,
+    seed: int = 0,
+    changes: dict[str, Any] | None = None,
 ) -> Run:
     """Make one run by the protocol of its data set.
 
     Args:
-        data: Name of a data set.
+        data: Name of a data set, or what `lossforge.data.own.describe` returns.
         noise: Label noise, as `lossforge.noise.NoiseSpec.parse` reads it.
         loss: A name of the catalogue, or an expression.
+        method: A training method, as `lossforge.training.make_method` reads it.
         seed: Seed of everything random.
         changes: Other values of fields of `RunSpec` and of training settings.
     """
-    part = protocol(data)
+    changes = dict(changes or {})
+    part = protocol(data if isinstance(data, str) else data.name)
     replaced: dict[str, Any] = {"noise": [noise], "losses": [loss], "seeds": [seed]}
-    if part.data != data:
+    replaced["methods"] = [method]
+    if isinstance(data, OwnData):
+        replaced |= _on(data, changes)
+    elif part.data != data:
         replaced |= {"data": data, "data_options": {}, "subset": None, "protocol": "own"}
     if changes:
         replaced["protocol"] = "own"
-    named = {"data", "loss", "expression", "seed", "noise", "training"}  # by the arguments
+    named = {*NAMED, "training"} - {"model"}  # by the arguments
     allowed = set(RunSpec.model_fields) - named | {"preset", "published_decay"}
-    (run,) = _changed(part, changes or {}, allowed, **replaced).resolve()
+    (run,) = _changed(part, changes, allowed, **replaced).resolve()
     return run
 
 
 def narrow(
     grid: GridSpec,
     *,
+    data: OwnData | None = None,
     losses: Sequence[str] = (),
     noise: Sequence[str] = (),
+    methods: Sequence[str] = (),
     seeds: Sequence[int] = (),
     changes: dict[str, Any] | None = None,
 ) -> GridSpec:
-    """Return a grid with other losses, noise, seeds or values; a changed protocol is "reduced".
+    """Return a grid with other axes or values; a changed protocol is "reduced".
 
     Args:
         grid: The grid.
+        data: A user's own data, on which the first part is done with its labels as given.
         losses: Rows of the grid by name, or other losses; all rows if none.
         noise: Label noise; that of the grid if none.
+        methods: Training methods; those of the grid if none.
         seeds: Seeds; those of the grid if none.
         changes: Other values of fields of the parts and of training settings.
     """
-    allowed = set(PartSpec.model_fields) - {"losses", "noise", "seeds", "training"}
+    axes = {"losses", "noise", "methods", "seeds", "training", "code", "place"}  # by the arguments
+    allowed = set(PartSpec.model_fields) - axes
+    changes = dict(changes or {})
+    own = {} if data is None else _on(data, changes)
     parts = []
-    for part in grid.parts:
+    for part in grid.parts if data is None else grid.parts[:1]:
         rows = {row if isinstance(row, str) else row.name: row for row in part.losses}
         replaced: dict[str, Any] = {
             "losses": [rows.get(loss, loss) for loss in losses] or part.losses,
-            "noise": list(noise) or part.noise,
+            "noise": list(noise) or (part.noise if data is None else ["given"]),
+            "methods": list(methods) or part.methods,
             "seeds": list(seeds) or part.seeds,
+            **own,
         }
-        found = _changed(part, changes or {}, allowed, **replaced)
-        parts.append(found.model_copy(update={"protocol": "reduced"}) if changes else found)
+        found = _changed(part, changes, allowed, **replaced)
+        reduced = changes and data is None
+        parts.append(found.model_copy(update={"protocol": "reduced"}) if reduced else found)
     return grid.model_copy(update={"parts": parts})

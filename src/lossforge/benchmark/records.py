@@ -43,7 +43,8 @@ BALANCED = ("BEF", "BQF")  # lam * target separation + mu * binary reduction
 FEW_CLASSES = 10  # up to here top-5 accuracy says little
 FORMAT = "lossforge runs 1"
 ARCHIVED = ("id", "classes", "noise_rate", "parameters", "failed")  # fields kept as they are
-FINAL = ("noise_fit", "noise_recovered", "clean_fit")  # kept for the last epoch only
+# of every epoch; archives of earlier versions have the last value only
+FITS = ("noise_fit", "noise_recovered", "clean_fit")
 WRONG = (ValueError, LookupError, TypeError, AttributeError)  # raised by data of another shape
 
 UNSEALED = "its seal is missing"  # which results have that were written with the id of their run
@@ -92,9 +93,14 @@ class Record:
             object.__setattr__(self, "loss_parameters", given)
 
     @property
+    def family(self) -> str:
+        """Name of the loss without its parameters; empty if its text is a sum."""
+        return _read_call(self.spec.get("expression", ""))[0]
+
+    @property
     def balance(self) -> tuple[str, float, float] | None:
         """The family, lam and mu if the loss is BEF or BQF with a known lam."""
-        family, given = _read_call(self.spec.get("expression", ""))[0], self.loss_parameters or {}
+        family, given = self.family, self.loss_parameters or {}
         lam, mu = given.get("lam"), given.get("mu")
         mu = default_mu(self.classes) if mu is None else mu
         if family in BALANCED and isinstance(lam, int | float) and isinstance(mu, int | float):
@@ -322,8 +328,9 @@ def paper_results(table: str) -> dict[str, Any] | None:
 def unpack(path: Path) -> tuple[dict[str, Any], list[Record]]:
     """Read an archive, a file that `lossforge.benchmark.archive.pack` wrote.
 
-    It holds the loss and the accuracies on test sets and held-out labels for every epoch, and how
-    much of the noise was learnt for the last one. Times and transition matrices are dropped.
+    It holds the loss, the accuracies on test sets and held-out labels and the share of correct and
+    wrong labels fitted, for every epoch; archives of earlier versions have the last of these shares
+    only. Times and transition matrices are dropped.
 
     Returns:
         The header (name, title, table and command of the grid, total seconds, ids of unfinished
@@ -381,8 +388,15 @@ def _epochs(kept: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             test: {"top1": lists["top1"][i], "top5": lists["top5"][i] if "top5" in lists else None}
             for test, lists in kept["tests"].items()
         }
-        final = {name: kept[name] if i + 1 == last else None for name in FINAL}
-        yield {"epoch": i + 1, "loss": loss, "validation": validation, "tests": tests, **final}
+        fits = {name: _at_epoch(kept[name], i, last) for name in FITS}
+        yield {"epoch": i + 1, "loss": loss, "validation": validation, "tests": tests, **fits}
+
+
+def _at_epoch(kept: Any, i: int, last: int) -> Any:
+    """Return the value of epoch i from a list, or from the value of the last epoch alone."""
+    if isinstance(kept, list):
+        return kept[i]
+    return kept if i + 1 == last else None
 
 
 def _merged(shared: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import torch
 from torch import distributed, nn
 
 from .. import __version__, interrupts, kernels
-from ..data import Dataset, Split, label_files, load, noisy_labels, registry, subset
+from ..data import Dataset, Split, label_files, load, noisy_labels, own, registry, subset
 from ..data.dataset import members
 from ..data.source import PathLike
 from ..errors import SpecError
@@ -26,8 +26,9 @@ from ..loss import Loss, WeightedSum
 from ..models import load_weights
 from ..models import make as make_model
 from ..noise import NoiseSpec, confusion_counts, noise_rate
-from ..training import Diverged, MetricsFile, Samples, State, features, generator, train
+from ..training import Diverged, Method, MetricsFile, Samples, State, features, generator, train
 from ..training.distributed import world
+from .model import save as save_model
 from .spec import Run, RunSpec, resolve
 from .store import RunFolder
 
@@ -43,6 +44,8 @@ def execute(
     data_dir: PathLike | None = None,
     device: str = "cpu",
     on_epoch: OnEpoch | None = None,
+    trust: bool = False,
+    keep_model: bool = False,
 ) -> Outcome:
     """Do a run unless finished or claimed by another worker; resume it from its checkpoint.
 
@@ -52,6 +55,8 @@ def execute(
         data_dir: Where the data are, instead of the usual folders.
         device: Where to train.
         on_epoch: Called after every epoch.
+        trust: Whether a spec may execute the user's own code that it names; a `Run` has done so.
+        keep_model: Whether the folder keeps the trained network, for `lossforge.load`.
     """
     folder = RunFolder(store, run if isinstance(run, RunSpec) else run.spec)
     outcome: Outcome
@@ -59,9 +64,12 @@ def execute(
     if rank > 0:  # rank 0 alone claims the folder, and broadcasts the outcome
         outcome = _agree(None, device)
         if outcome == "done":
-            _train(folder, run, data_dir, device, None)
+            _train(folder, run, data_dir, device, None, trust, False)
         return outcome
-    folder.open(None if isinstance(run, RunSpec) else run.noise)
+    if isinstance(run, RunSpec):
+        folder.open()
+    else:
+        folder.open(run.noise, run.code)
     if folder.finished:
         return _agree("finished before", device)
     with interrupts.deferred(), folder.claim() as ours:
@@ -70,7 +78,7 @@ def execute(
             "finished before" if folder.finished else "done" if ours else "busy", device
         )
         if outcome == "done":
-            _train(folder, run, data_dir, device, on_epoch)
+            _train(folder, run, data_dir, device, on_epoch, trust, keep_model)
     return outcome
 
 
@@ -89,15 +97,18 @@ def _train(
     data_dir: PathLike | None,
     device: str,
     on_epoch: OnEpoch | None,
+    trust: bool,
+    keep_model: bool,
 ) -> None:
     """Train a claimed run, and write its results."""
     if isinstance(run, RunSpec):
+        folder.admit_code(trust=trust)
         run = resolve(run, noise=folder.read_noise())
     spec, leads, started = run.spec, world()[0] == 0, time.time()
     torch.set_num_threads(spec.threads)
     dataset = prepare_data(spec, data_dir, noise=run.noise)
-    model = prepare_model(spec, dataset)
-    saved = folder.load_checkpoint(partial(_usable, spec, model)) if leads else None
+    model, *peers = networks = prepare_networks(spec, dataset, run.method)
+    saved = folder.load_checkpoint(partial(_usable, spec, networks)) if leads else None
     ticks = [time.time()]
 
     pace, saved_at = checkpoint_seconds(), started
@@ -122,6 +133,8 @@ def _train(
             tests,
             spec.settings,
             seed=spec.seed,
+            method=run.method,
+            peers=peers,
             validation=None if held_out is None else samples(dataset, held_out),
             state=saved,
             device=device,
@@ -134,16 +147,18 @@ def _train(
         if spec.keep_features and failed is None:
             test = next(iter(tests.values()))
             folder.save_features(features(model, test), test.labels)
+        if keep_model and failed is None:
+            save_model(folder.path, spec, dataset, model)
         folder.finish(
             record(run, dataset, model, metrics, failed),
             circumstances(spec, device, started, ticks),
         )
 
 
-def _usable(spec: RunSpec, model: nn.Module, content: bytes) -> State:
+def _usable(spec: RunSpec, networks: Sequence[nn.Module], content: bytes) -> State:
     """Read a checkpoint; raise ValueError unless this run can continue from it."""
     state = State.from_bytes(content)
-    state.check(model, spec.settings.make_optimizer(model.parameters()))
+    state.check([(one, spec.settings.make_optimizer(one.parameters())) for one in networks])
     if state.epoch > spec.settings.epochs:
         raise ValueError(f"it must have {spec.settings.epochs} epochs or less, got {state.epoch}")
     return state
@@ -165,7 +180,10 @@ def check_data(runs: Iterable[Run], data_dir: PathLike | None) -> None:
     """Raise FileNotFoundError if a file that a run needs is missing, before anything trains."""
     needed = set()
     for run in runs:
-        needed.add(run.spec.data)
+        if run.spec.place is None:
+            needed.add(run.spec.data)
+        elif not Path(run.spec.place).exists():
+            raise FileNotFoundError(f"{run.spec.place} is missing: the data of run {run.spec.id}")
         if (labels := label_files(run.noise, run.spec.data)) is not None:
             needed.add(labels)
     for name in sorted(needed):
@@ -176,8 +194,10 @@ def check_data(runs: Iterable[Run], data_dir: PathLike | None) -> None:
 
 
 @lru_cache(maxsize=1)
-def _load(name: str, options: str, data_dir: str | None) -> Dataset:
+def _load(name: str, options: str, data_dir: str | None, place: str | None) -> Dataset:
     """Load a data set once for all runs of a worker."""
+    if place is not None:
+        return own.load(place, **json.loads(options))
     return load(name, data_dir=data_dir, **json.loads(options))
 
 
@@ -197,7 +217,7 @@ def prepare_data(
         noise: The run's noise, if it is built already.
     """
     folder = None if data_dir is None else os.fspath(data_dir)
-    dataset = _load(spec.data, json.dumps(spec.data_options, sort_keys=True), folder)
+    dataset = _load(spec.data, json.dumps(spec.data_options, sort_keys=True), folder, spec.place)
     given = noisy_labels(
         dataset,
         NoiseSpec.parse(spec.noise) if noise is None else noise,
@@ -227,14 +247,25 @@ def _balanced(dataset: Dataset, size: int) -> Split:
     return subset(train, chosen.sort().values)
 
 
-def prepare_model(spec: RunSpec, dataset: Dataset) -> nn.Module:
-    """Make the network of a run; its initial weights depend on the seed alone."""
+def prepare_networks(spec: RunSpec, dataset: Dataset, method: Method) -> list[nn.Module]:
+    """Make all networks that the training method of a run needs; the first is the run's own."""
+    return [prepare_model(spec, dataset, peer=number) for number in range(method.networks)]
+
+
+def prepare_model(spec: RunSpec, dataset: Dataset, *, peer: int = 0) -> nn.Module:
+    """Make the network of a run; its initial weights depend on the seed alone.
+
+    Args:
+        spec: The run.
+        dataset: Its data.
+        peer: Which of the networks of a training method; 0 is the one of every run.
+    """
     probe = dataset.transform(dataset.train.inputs, torch.tensor([0]), None)
     model = make_model(
         spec.model,
         dataset.num_classes,
         inputs=tuple(probe.shape[1:]),
-        generator=generator(spec.seed, "init"),
+        generator=generator(spec.seed, "init", *([peer] if peer else [])),
         **spec.model_options,
     )
     if spec.weights is not None:

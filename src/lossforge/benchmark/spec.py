@@ -6,16 +6,24 @@ import shlex
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
-from ..catalog import find, parse, settings
+from ..catalog import Code, Reading, find, read, settings
 from ..data import check_noise
 from ..data import names as data_names
 from ..errors import SpecError, unknown
 from ..loss import Loss
 from ..models import names as model_names
 from ..noise import NoiseSpec
-from ..training import Settings
+from ..training import Method, Settings, make_method
 
 
 def _with_lists(value: Any) -> Any:
@@ -34,8 +42,9 @@ else:  # a date of TOML could not be hashed
 
 Protocol = Literal["paper", "reduced", "own"]
 
-# The fields of version 0.1, all of which are hashed. A field that is added later is hashed only
-# where it differs from its default, so that the ids of existing runs never change.
+# The fields of version 0.1, all of which are written and hashed. A field that is added later is
+# written and hashed only where it differs from its default, so that the ids, specs and settings of
+# existing runs never change.
 HASHED = (
     *("data", "data_options", "subset", "model", "model_options", "weights", "noise", "loss"),
     *("expression", "seed", "training", "threads", "hold_out", "keep_features", "protocol"),
@@ -44,6 +53,11 @@ HASHED_TRAINING = (
     *("epochs", "batch_size", "optimizer", "lr", "momentum", "nesterov", "weight_decay"),
     *("l1_decay", "schedule", "clip", "precision", "compile", "probe"),
 )
+
+
+# by options of `train`, or by what they name
+NAMED = ("data", "place", "noise", "loss", "expression", "code", "model", "seed", "method")
+PLAIN = str(Method())
 
 
 class Frozen(BaseModel):
@@ -69,6 +83,10 @@ class RunSpec(Frozen):
         hold_out: Share of the training samples held out, with their noise, for selection.
         keep_features: Whether to keep the features of the test samples, for figures.
         protocol: Whether this is a published protocol, a reduced one, or the user's own.
+        method: The training method, as `lossforge.training.make_method` reads it.
+        code: The SHA-256 of the user's own files and modules that the expression names, by name.
+        place: Where the user's own data are; None for a named data set. It is no part of the id:
+            `data_options` has the hash of the content.
     """
 
     data: str
@@ -86,15 +104,23 @@ class RunSpec(Frozen):
     hold_out: float = 0.0
     keep_features: bool = False
     protocol: Protocol = "own"
+    method: str = PLAIN
+    code: dict[str, str] = Field(default_factory=dict)
+    place: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out later fields at their defaults."""
+        return {
+            name: value
+            for name, value in write(self).items()
+            if name in HASHED or value != _default(type(self), name)
+        }
 
     @property
     def id(self) -> str:
         """The hash of the whole spec."""
-        content = {
-            name: value
-            for name, value in self.model_dump().items()
-            if name in HASHED or value != _default(type(self), name)
-        }
+        content = self.model_dump(exclude={"place"})
         content["training"] = {
             name: value
             for name, value in self.training.items()
@@ -111,13 +137,20 @@ class RunSpec(Frozen):
     def command(self) -> str:
         """Return a command line that does this run."""
         noise = self.noise.partition("@")[0]  # a matrix is given by its file
-        words = ["lossforge", "train", "--data", self.data, "--noise", noise]
+        words = ["lossforge", "train", "--data", self.place or self.data, "--noise", noise]
         words += ["--loss", self.expression, "--model", self.model, "--seed", str(self.seed)]
+        if self.method != PLAIN:
+            words += ["--method", self.method]
         for name, value in {**self.model_dump(), **self.training}.items():
-            if name in ("training", "data", "noise", "loss", "expression", "model", "seed"):
+            if name in ("training", *NAMED) or (name == "data_options" and self.place is not None):
                 continue
             if name in self.training or value != _default(type(self), name):
                 words += ["--set", f"{name}={json.dumps(value)}"]
+        own = {} if self.place is None else self.data_options
+        for name, option in (("label", "--label"), ("true", "--true"), ("columns", "--column")):
+            found = own.get(name, [])
+            for value in found if isinstance(found, list) else [found]:
+                words += [option, value]
         return shlex.join(words)
 
 
@@ -133,14 +166,18 @@ class Run:
         spec: The plain description.
         loss: Built from `spec.expression`.
         noise: Built from `spec.noise`.
+        method: Built from `spec.method`.
+        code: The user's own code that the expression names.
     """
 
     spec: RunSpec
     loss: Loss
     noise: NoiseSpec
+    method: Method
+    code: tuple[Code, ...] = ()
 
 
-def resolve(spec: RunSpec, *, loss: Loss | None = None, noise: NoiseSpec | None = None) -> Run:
+def resolve(spec: RunSpec, *, loss: Reading | None = None, noise: NoiseSpec | None = None) -> Run:
     """Build the loss and the noise of a run and check the rest, before anything is loaded.
 
     Args:
@@ -151,7 +188,7 @@ def resolve(spec: RunSpec, *, loss: Loss | None = None, noise: NoiseSpec | None 
     Raises:
         SpecError: if the run cannot work.
     """
-    if spec.data not in data_names():
+    if spec.place is None and spec.data not in data_names():
         raise unknown("data set", spec.data, data_names())
     if spec.model not in model_names():
         raise unknown("model", spec.model, model_names())
@@ -159,7 +196,9 @@ def resolve(spec: RunSpec, *, loss: Loss | None = None, noise: NoiseSpec | None 
         noise = NoiseSpec.parse(spec.noise)
     check_noise(noise, spec.data)
     if loss is None:
-        loss = parse(spec.expression)
+        loss = read(spec.expression)
+    if spec.code != hashes(loss):
+        raise SpecError(f"the code of {spec.expression} must be {spec.code}, got {hashes(loss)}")
     if not 0 <= spec.hold_out < 1:
         raise SpecError(f"hold_out must be in [0, 1), got {spec.hold_out}")
     for name in ("subset", "threads"):
@@ -167,7 +206,12 @@ def resolve(spec: RunSpec, *, loss: Loss | None = None, noise: NoiseSpec | None 
         if value is not None and value < 1:
             raise SpecError(f"{name} must be 1 or more, got {value}")
     canonical(spec.training)
-    return Run(spec, loss, noise)
+    return Run(spec, loss.loss, noise, make_method(spec.method), loss.code)
+
+
+def hashes(loss: Reading) -> dict[str, str]:
+    """Return the SHA-256 of the user's own code that a loss names, by name."""
+    return {code.name: code.hash for code in loss.code}
 
 
 def canonical(training: dict[str, Any]) -> dict[str, Any]:

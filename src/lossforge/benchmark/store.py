@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import ValidationError
 from torch import Tensor
 
+from ..catalog import Code, restore
 from ..errors import SpecError
 from ..files import file_system_time, write_atomically
 from ..noise import NoiseSpec
@@ -26,7 +27,10 @@ from .integrity import Damaged, check_record, first_line, parse_object, read_obj
 from .records import read_record
 from .spec import RunSpec
 
-FILES = ("spec.json", "noise.csv", "metrics.jsonl", "features.npz", "about.json", "record.json")
+FILES = (
+    *("spec.json", "noise.csv", "metrics.jsonl", "features.npz", "about.json", "record.json"),
+    *("model.safetensors", "model.json"),
+)
 KEPT = 2  # checkpoints: if the newest is damaged, the one before it is used
 
 
@@ -42,13 +46,14 @@ class RunFolder:
         self.path = store / spec.id
         self.spec = spec
 
-    def open(self, noise: NoiseSpec | None = None) -> None:
+    def open(self, noise: NoiseSpec | None = None, code: Sequence[Code] = ()) -> None:
         """Make the folder, write the run's spec unless it is there, and seal an old record.
 
         Warns if the record is damaged: the run then counts as unfinished and is repeated.
 
         Args:
             noise: The noise of the run, whose transition matrix the folder keeps if it is one.
+            code: The user's own code that the run executes; the folder keeps its files.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -60,6 +65,9 @@ class RunFolder:
         if noise is not None and noise.kind == "matrix":
             assert noise.weights is not None
             self._keep("noise.csv", matrix_csv(noise.weights, noise.classes).encode())
+        for one in code:
+            if one.source is not None:
+                self._keep(one.name, one.source)
         self._keep("spec.json", _json(self.spec.model_dump()))
         damage, is_sealed = self._inspect()
         if damage is not None:
@@ -91,6 +99,10 @@ class RunFolder:
         if str(noise).rpartition("@")[2] != text.rpartition("@")[2]:
             raise SpecError(f"{path} was changed: it is not the matrix {text}")
         return replace(noise, name=text)
+
+    def admit_code(self, *, trust: bool) -> None:
+        """Import the user's own code that the run executes: only with trust, and by its hash."""
+        restore(self.spec.code, self.path, trust=trust)
 
     def claim(self) -> AbstractContextManager[bool]:
         """Try to claim this run for this worker."""

@@ -30,6 +30,7 @@ def work(
     data_dir: PathLike | None = None,
     device: str = "cpu",
     parent: int | None = None,
+    trust: bool = False,
 ) -> dict[str, str]:
     """Do runs until all are finished, failed or claimed by other workers.
 
@@ -39,6 +40,7 @@ def work(
         data_dir: Where the data are, instead of the usual folders.
         device: Where to train.
         parent: The process to end with; checked after every epoch.
+        trust: Whether runs may execute the user's own code that their specs name.
 
     Returns:
         The error messages of failed runs, by id.
@@ -56,6 +58,7 @@ def work(
                     data_dir=data_dir,
                     device=device,
                     on_epoch=lambda state: exit_with_parent(parent),
+                    trust=trust,
                 )
             except Exception as error:  # any error; other runs may still work
                 interrupts.check()  # it may come from the signal that stops this worker
@@ -90,6 +93,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="where the data are")
     parser.add_argument("--device", default="cpu", help="where to train")
     parser.add_argument("--parent", type=int, help="process to end with")
+    parser.add_argument("--trust", action="store_true", help="execute the code that specs name")
     args = parser.parse_args()
     with stops_on_signals():
         failures = work(
@@ -98,6 +102,7 @@ def main() -> None:
             data_dir=args.data_dir,
             device=args.device,
             parent=args.parent,
+            trust=args.trust,
         )
     sys.exit(FAILED if failures else 0)
 

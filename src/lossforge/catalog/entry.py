@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 from ..base.function import format_arguments
 from ..errors import SpecError, unknown
 from ..loss import Loss
+from . import code
 from .ranges import Range
 from .references import REFERENCES
 
@@ -105,7 +106,7 @@ def register(
 
     def enter(make: Maker) -> Maker:
         if not inspect.isclass(make):
-            make = _naming(name, make)
+            make = code.factory(_naming(name, make))
         entry = Entry(
             name, make, formula, kind, bounded, paper, aliases, caveat, unverified, tune or {}
         )
@@ -241,13 +242,28 @@ def look_up(text: str) -> Entry | None:
 
 
 def find(name: str) -> Entry:
-    """Return the entry of a name or an alias, in any case; raise if there is none."""
+    """Return the entry of a name or an alias, in any case; raise if there is none.
+
+    A class of admitted code, ``my_losses.py:Spherical``, has the ranges in its attribute `tune`.
+    """
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, got {name!r}")
-    entry = look_up(name)
+    entry = look_up(name) or _own(name)
     if entry is None:
         raise unknown_loss("loss", name)
     return entry
+
+
+def _own(name: str) -> Entry | None:
+    """Return an entry for a loss in the user's own code, if that is all that the text names."""
+    written = code.full_name(name.strip()) or code.replaced(name.strip(), str)
+    if not re.fullmatch(r"[^\s'\"()*+,=:]+:\w+", written):
+        return None
+    make = code.member(written)
+    if inspect.isclass(make) and not issubclass(make, Loss):
+        raise SpecError(f"{written} must be a loss, got a base function")
+    tune = getattr(make, "tune", {})
+    return Entry(written, make, "", "neither", False, "", tune=tune)
 
 
 def names() -> tuple[str, ...]:

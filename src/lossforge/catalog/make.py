@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+from ..base.function import format_arguments
 from ..errors import check_number
 from ..loss import Loss, Policy
 from ..loss.policy import no_parameter
@@ -54,6 +55,19 @@ def make(
     if missing:
         raise TypeError(f"{entry.name} needs {', '.join(missing)}")
     return entry.make(**settings)
+
+
+def spell(name: str, parameters: dict[str, Any]) -> str:
+    """Return the text of a loss made by its name, as `lossforge.parse` reads it."""
+    loss, known = make(name, **parameters), find(name).name
+    if ":" not in known:
+        return str(loss)
+    given = {
+        key: repr(value) if isinstance(value, str) else value
+        for key, value in parameters.items()
+        if value is not None
+    }
+    return f"{known}({format_arguments(given)})"
 
 
 def _official_logit_clip(*, temp: float = 1.0, lp: float = 2.0, **parameters: Any) -> Loss:

@@ -4,7 +4,8 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .. import base as bases
@@ -14,10 +15,11 @@ from ..base.function import text_name
 from ..errors import SpecError
 from ..loss import Loss
 from ..loss.policy import no_parameter, parameters_of
+from . import code
+from .code import Code, Maker
 from .entry import BY_IDENTIFIER, ENTRIES, identifier, look_up, unknown_loss
 
 Value = float | bool | str | list[Any] | Loss | BaseFunction
-Maker = Callable[..., Loss] | type[BaseFunction]
 
 _BASES: dict[str, type[BaseFunction]] = {
     name.lower(): member
@@ -33,24 +35,80 @@ _CONSTRUCTIONS: dict[str, Callable[..., Loss]] = {
 }
 _CONSTRUCTIONS["ts"] = constructions.TargetSeparation
 _CONSTRUCTIONS["br"] = constructions.BinaryReduction
+_WORD = re.compile(r"(?<![\w.:/])[^\W\d]\w*(?![\w.:])")
 _MINUS = re.compile(r"(?<=\w)\s*-\s*(?=\w)")
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A loss that was read from text.
+
+    Args:
+        loss: The loss.
+        text: What reads as the same loss again: with all parameters, or, where it names the user's
+            own code, with those that were given.
+        code: The user's own code that it names.
+    """
+
+    loss: Loss
+    text: str
+    code: tuple[Code, ...] = ()
 
 
 def parse(text: str) -> Loss:
     """Read a loss from a name or a sum: ``0.9*TS(exponential(beta=-8), tau=1) + 0.1*MAE``.
 
     A text that names a published loss is that loss with its settings, also where it looks like a
-    sum: ``NCE + AGCE``. ``1*NCE + 1*AGCE`` is the sum itself.
+    sum: ``NCE + AGCE``. ``1*NCE + 1*AGCE`` is the sum itself. Code outside the package,
+    ``my_losses.py:Spherical(gamma=2)``, is read after `lossforge.catalog.admit` has imported it.
 
     Raises:
         SpecError: if the text does not follow the grammar.
         ValueError: if a parameter is outside its range.
     """
+    return read(text).loss
+
+
+def admit(texts: Iterable[str], *, hashes: Mapping[str, str] | None = None) -> None:
+    """Import the user's own code that some texts name, which `parse` then reads.
+
+    Call it with what the user typed, and with nothing of other origin unless the user trusts that
+    and `hashes` identifies it: importing code runs it.
+
+    Args:
+        texts: Losses: ``my_losses.py:Spherical``, ``package.module:Name(gamma=2)``, a name that an
+            installed package offers by an entry point, and expressions of all of them.
+        hashes: The SHA-256 that the source of a file or module must have, by its name.
+    """
+    texts = list(texts)
+    code.load([place for text in texts for place in outside(text)], hashes=hashes)
+    for text in texts:
+        for place, name in code.places(text):
+            code.member(f"{code.short(place)}:{name}")
+        code.offer(_offered(text))
+
+
+def outside(text: str) -> list[str]:
+    """Return the files and modules of the user's own code in a text; nothing is imported."""
+    modules = [value.partition(":")[0] for value in _offered(text).values()]
+    return [*(place for place, _ in code.places(text)), *modules]
+
+
+def _offered(text: str) -> dict[str, str]:
+    """Return the names in a text that are not ours and that packages offer."""
+    words = [word for word in _WORD.findall(text) if _ours(word) is None]
+    known = code.offered() if words else {}
+    return {word: known[word] for word in words if word in known}
+
+
+def read(text: str) -> Reading:
+    """Read a loss as `parse` does, and return it with its text and the code that it names."""
     if not isinstance(text, str):
         raise TypeError(f"a loss expression must be a string, got {text!r}")
     entry = look_up(text)
     if entry is not None:
-        return entry.make()
+        loss = entry.make()
+        return Reading(loss, str(loss))
     if text.strip().isidentifier() and _maker(text.strip()) is None:
         raise unknown_loss("loss", text)
     meant = look_up(_MINUS.sub("+", text))
@@ -60,15 +118,34 @@ def parse(text: str) -> Loss:
             f"A difference has a factor: {_MINUS.sub(' - 1*', text)}"
         )
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-        result = _value(tree.body)
+        tree = _tree(text)
+        result = _value(tree)
+        written = ast.unparse(tree)
     except SyntaxError as error:
         raise SpecError(f"cannot read {text!r}: {error.msg} at column {error.offset}") from None
     except (RecursionError, MemoryError, OverflowError):
         raise SpecError(f"cannot read an expression of {len(text)} characters") from None
     if not isinstance(result, Loss):
         raise SpecError(f"{text!r} must describe a loss, got {result}")
-    return result
+    used = code.named(written)
+    return Reading(result, written if used else str(result), used)
+
+
+def _tree(text: str) -> ast.expr:
+    """Return the syntax tree, in which one name stands for each name of own code."""
+    names: dict[str, str] = {}
+
+    def hide(name: str) -> str:
+        word = f"_{len(names)}_"
+        names[word] = name
+        return word
+
+    tree = ast.parse(code.replaced(text.strip(), hide), mode="eval").body
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            offered = None if _ours(node.id) else code.full_name(node.id)
+            node.id = names.get(node.id) or offered or node.id
+    return tree
 
 
 def _value(node: ast.expr) -> Value:
@@ -123,7 +200,13 @@ def _combine(node: ast.expr, left: Value, operator: ast.operator, right: Value) 
 
 
 def _maker(name: str) -> Maker | None:
-    """Look up what builds the name of an expression; a wrapper comes before a loss of its name."""
+    """Look up what builds the name of an expression."""
+    own = name if ":" in name else None if _ours(name) else code.full_name(name)
+    return _ours(name) if own is None else code.member(own)
+
+
+def _ours(name: str) -> Maker | None:
+    """Look up a name of this package; a wrapper comes before a loss of its name."""
     key = identifier(name)
     if key in _CONSTRUCTIONS or key in _BASES:
         return _CONSTRUCTIONS.get(key) or _BASES[key]
@@ -145,6 +228,9 @@ def _make(name: str, args: list[Value], keywords: dict[str | None, Value]) -> Lo
         if keyword not in known:
             raise SpecError(str(no_parameter(name, str(keyword), known)))
     try:
-        return maker(*args, **keywords)  # type: ignore[arg-type]
+        made = maker(*args, **keywords)  # type: ignore[arg-type]
     except TypeError as error:
         raise SpecError(f"{name}: {error}; it takes {', '.join(known)}") from None
+    if not isinstance(made, Loss | BaseFunction):
+        raise SpecError(f"{name} must return a loss or a base function, got {made!r:.80}")
+    return made

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TimeElapsedColumn
 
 from ..text import printable
 from . import library
-from .options import AsJson, DataDir, Device, one_line_errors, pick_device, separate
+from .options import AsJson, DataDir, Device, one_line_errors, pick_device, typed_losses
 from .output import WIDTH, echo_styled, labelled, open_page, progress_bar, table
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def audit(
         )
         found = library.audit.audit(
             subject,
-            losses=separate(loss) or library.audit.CANDIDATES,
+            losses=typed_losses(loss) or library.audit.CANDIDATES,
             folds=folds,
             repeats=repeats,
             epochs=epochs,

@@ -11,21 +11,46 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
 from . import library
-from .options import Changes, DataDir, Device, one_line_errors, pick_device, separate
+from .options import (
+    OWN_DATA,
+    Changes,
+    Columns,
+    DataDir,
+    Device,
+    Label,
+    TrueLabel,
+    Trust,
+    one_line_errors,
+    pick_device,
+    read_data,
+    separate,
+)
 from .output import progress_bar
 
 if TYPE_CHECKING:
     from ..benchmark import GridSpec, Run, RunSpec
+    from ..data.own import OwnData
 
 
 def bench(
     spec: Annotated[
         str, typer.Argument(help="A preset (`--list` shows them) or the path of a TOML file.")
     ] = "digits",
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Do the first part of the grid on other data, {OWN_DATA[3:]}",
+            show_default=False,
+        ),
+    ] = None,
+    label: Label = None,
+    true: TrueLabel = None,
+    column: Columns = None,
     loss: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only these losses, or others: CE,BEF. Repeatable and comma-separated.",
+            help="Only these losses, or others: CE,BEF,my_losses.py:Name. Repeatable and "
+            "comma-separated.",
             show_default=False,
         ),
     ] = None,
@@ -34,6 +59,13 @@ def bench(
         typer.Option(
             help="Only this label noise, or other: clean,symmetric:0.4, or a transition matrix in "
             "a .csv or .npy file. Repeatable and comma-separated.",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Other training methods: plain,mixup(alpha=0.3). Repeatable and comma-separated.",
             show_default=False,
         ),
     ] = None,
@@ -67,6 +99,7 @@ def bench(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the grid, train nothing.")
     ] = False,
+    trust: Trust = False,
     show_list: Annotated[bool, typer.Option("--list", help="Show the presets.")] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -82,16 +115,20 @@ def bench(
         library.executors.find_executor(executor)
         grid = library.grid.narrow(
             library.grid.read_grid(spec),
+            data=_own(data, label, true, column),
             losses=separate(loss),
             noise=separate(noise),
+            methods=separate(method),
             seeds=_read_seeds(seeds),
             changes=library.grid.read_changes(changes or []),
         )
+        library.grid.admit_rows(grid, separate(loss), trust=trust)
         parts = grid.resolve()
         runs = [run for part in parts for run in part]
         specs = [run.spec for run in runs]
         place = store or Path("runs") / grid.name
-        if changes and store is None:  # another protocol does not belong in the same tables
+        # another protocol or data set does not belong in the same tables
+        if (changes or data) and store is None:
             place = place.with_name(f"{place.name}-{specs[0].id[:6]}")
         at_once = workers or library.executors.local.processors()
         if dry_run:
@@ -109,6 +146,7 @@ def bench(
                 runs_per_gpu=runs_per_gpu,
                 address=address,
                 parameters=library.grid.read_changes(slurm or []),
+                trust=True,  # all code was admitted above
                 on_progress=show,
                 on_wait=_say_waiting,
             )
@@ -121,6 +159,21 @@ def bench(
         typer.echo(place)
         hint = shlex.join(["lossforge", "report", str(place)])
         typer.echo(f"`{hint}` makes tables and figures of it", err=True)
+
+
+def _own(
+    data: str | None, label: str | None, true: str | None, column: list[str] | None
+) -> "OwnData | None":
+    """The user's own data, if any are named."""
+    if data is None:
+        for option, value in (("--label", label), ("--true", true), ("--column", column)):
+            if value:
+                raise ValueError(f"{option} is for your own data, which --data names")
+        return None
+    found = read_data(data, label, true, column)
+    if isinstance(found, str):
+        raise ValueError(f"--data must be your own data here, got the data set {found}")
+    return found
 
 
 def _check(parts: Sequence[Sequence["Run"]], data_dir: Path | None) -> None:
@@ -177,12 +230,15 @@ def run(
     store: Annotated[Path, typer.Argument(help="Folder of runs.")],
     run_id: Annotated[str, typer.Argument(metavar="ID", help="Name of the run's folder.")],
     device: Device = None,
+    trust: Trust = False,
     data_dir: DataDir = None,
 ) -> None:
     """Do one run of a grid; `lossforge bench --executor print` prints these commands."""
     with one_line_errors():
         spec = library.store.read_spec(store, run_id)
-        outcome = library.run.execute(store, spec, data_dir=data_dir, device=pick_device(device))
+        outcome = library.run.execute(
+            store, spec, data_dir=data_dir, device=pick_device(device), trust=trust
+        )
         typer.echo(f"{run_id} {outcome}")
 
 
@@ -208,6 +264,7 @@ def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int
             f"data    {part.data}, {part.model}, {epochs} epochs, protocol: {part.protocol}",
             f"losses  {', '.join(names)}",
             f"noise   {', '.join(part.noise)}",
+            *([f"methods {', '.join(part.methods)}"] if part.methods != ["plain"] else []),
             f"seeds   {', '.join(map(str, part.seeds))}",
         ]
     left = library.store.estimate(store, runs, workers)

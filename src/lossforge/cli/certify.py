@@ -18,6 +18,7 @@ from .options import (
     Noise,
     one_line_errors,
     read_noise,
+    typed_loss,
 )
 from .output import WIDTH, labelled, waiting
 
@@ -79,7 +80,8 @@ def certify(
     lossforge certify BQF --noise estimated.csv      # row y: the labels that class y is given
     """
     with one_line_errors():
-        criterion, labels = library.catalog.parse(loss), read_noise(noise, classes, data)
+        criterion = library.catalog.parse(typed_loss(loss))
+        labels = read_noise(noise, classes, data)
         best = None
         with waiting(f"certifying {loss}"):
             verdict = library.theory.certify(criterion, labels.weights, claim=claim, cells=cells)

@@ -20,6 +20,7 @@ from .options import (
     complete_noise,
     data_classes,
     one_line_errors,
+    typed_loss,
 )
 from .output import echo_styled, labelled, table, waiting
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from ..loss import Loss
     from ..theory import Frontier
 
-POINTS = 19  # of a line in the figure
-_FINE = 2e-3  # relative tolerance of such a point
 _SMALL = 1e-6  # below it, a rate is that of a loss for which nothing is proved
 
 
@@ -72,7 +71,7 @@ def frontier(
     with one_line_errors():
         labels = None if noise is None else complete_noise(noise, classes, data)
         count = _count(labels, classes, data)
-        criteria = {text: library.catalog.parse(text) for text in losses}
+        criteria = {text: library.catalog.parse(typed_loss(text)) for text in losses}
         ways: dict[str, Any] = {"symmetric": "symmetric", "pair": "pair"}
         if labels is not None:
             ways["given"] = wrong_labels(labels)
@@ -142,18 +141,13 @@ def _count(noise: Noise | None, classes: int | None, data: str | None) -> int:
 
 def _draw(losses: "dict[str, Loss]", classes: int, claim: Claim, path: Path, update: Any) -> None:
     """Draw the rates of losses between symmetric noise and pair flips."""
-    peaks = _peaks(classes)
-    lines: dict[str, list[float]] = {}
-    for text, loss in losses.items():
-        lines[text] = []
-        for place, peak in enumerate(peaks):
-            update(f"plot: {text}, point {place + 1} of {len(peaks)}")
-            ray = _ray(classes, peak)
-            one = library.theory.frontier(loss, classes, ray, claim=claim, tolerance=_FINE)
-            lines[text].append(one.rate)
-    title = f"Noise that a loss tolerates, {classes} classes"
-    figure = library.frontier.frontiers(peaks, lines, title=title)
-    library.style.write_picture(figure, path)
+    axes = library.plot.frontier(
+        losses,
+        num_classes=classes,
+        claim=claim,
+        on_point=lambda text, place: update(f"plot: {text}, point {place + 1}"),
+    )
+    library.plot.save(axes, path)
 
 
 def _table(
@@ -199,18 +193,3 @@ def _plain(loss: str, found: "Frontier", noise: Noise | None) -> dict[str, Any]:
     if noise is not None and noise.classes is not None and found.direction == "given":
         plain["classes"] = noise.classes
     return plain
-
-
-def _peaks(classes: int) -> list[float]:
-    """Shares of the most frequent wrong class, from even to all; denser where the limit bends."""
-    even = 1 / (classes - 1)
-    steps = library.torch.linspace(0, 1, POINTS, dtype=library.torch.float64).tolist()
-    return [even + (1 - even) * step**1.3 for step in steps]
-
-
-def _ray(classes: int, peak: float) -> "Tensor":
-    """One wrong class gets a share of the wrong labels, the others equal parts of the rest."""
-    torch = library.torch
-    ray = torch.full((classes,), (1 - peak) / (classes - 2), dtype=torch.float64)
-    ray[0], ray[1] = 0.0, peak
-    return ray

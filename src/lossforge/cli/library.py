@@ -16,42 +16,48 @@ if TYPE_CHECKING:
     from .. import audit as audit
     from .. import catalog as catalog
     from .. import data as data
+    from .. import files as files
     from .. import kernels as kernels
     from .. import noise as noise
+    from .. import plot as plot
     from .. import report as report
+    from .. import style as style
     from .. import theory as theory
     from .. import training as training
     from .. import tuning as tuning
+    from ..audit import clean as clean
     from ..benchmark import claim as claim
     from ..benchmark import executors as executors
     from ..benchmark import grid as grid
+    from ..benchmark import model as model
     from ..benchmark import records as records
     from ..benchmark import run as run
     from ..benchmark import store as store
     from ..catalog import describe as describe
-    from ..report import frontier as frontier
     from ..report import page as page
     from ..report import search as search
-    from ..report import style as style
 
 _MODULES = {
     "audit": "lossforge.audit",
     "catalog": "lossforge.catalog",
+    "clean": "lossforge.audit.clean",
     "claim": "lossforge.benchmark.claim",
     "data": "lossforge.data",
     "describe": "lossforge.catalog.describe",
     "executors": "lossforge.benchmark.executors",
-    "frontier": "lossforge.report.frontier",
+    "files": "lossforge.files",
     "grid": "lossforge.benchmark.grid",
     "kernels": "lossforge.kernels",
+    "model": "lossforge.benchmark.model",
     "noise": "lossforge.noise",
     "page": "lossforge.report.page",
+    "plot": "lossforge.plot",
     "records": "lossforge.benchmark.records",
     "report": "lossforge.report",
     "run": "lossforge.benchmark.run",
     "search": "lossforge.report.search",
     "store": "lossforge.benchmark.store",
-    "style": "lossforge.report.style",
+    "style": "lossforge.style",
     "theory": "lossforge.theory",
     "torch": "torch",
     "training": "lossforge.training",

@@ -18,13 +18,18 @@ COMMANDS = {
     "certify": "Prove or refute that a loss is robust to a label noise.",
     "frontier": "Show up to which noise rates losses are proved robust.",
     "design": "Make a loss that is proved robust to a label noise.",
+    "plot": "Draw losses: base function, value, pull, gradient fields under noise, balance, "
+    "frontier.",
+    "explore": "Write a page on which a loss is shaped, seen, proved and trained in the browser.",
     "train": "Train a network on noisy labels by the published protocol of its data set.",
+    "predict": "Predict the labels of new samples with a network that `lossforge train` left.",
     "bench": "Run a grid of losses, noise and seeds; finished runs are kept, interrupted ones "
     "resumed.",
     "run": "Do one run of a grid; `lossforge bench --executor print` prints these commands.",
     "tune": "Search the parameters of a loss on noisy labels; true labels are read once, at the "
     "end.",
     "audit": "Estimate how many labels are wrong and which, and recommend a loss for that noise.",
+    "clean": "Write data without the wrong labels that an audit found; the original is only read.",
     "report": "Print the tables of a folder of runs, and write a page with its tables and figures.",
     "data": "List, download and examine data sets.",
     "doctor": "Show versions, threads, extras, and whether the compiled kernel computes the "

@@ -18,6 +18,7 @@ from . import library
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ..data.own import OwnData
     from ..noise import NoiseSpec
 
 MOST_CLASSES = 25_000  # a transition matrix of more takes over 5 GB
@@ -34,7 +35,12 @@ RENAMED = {
     "audit": {"--output": "--out"},
 }
 
-LossText = Annotated[str, typer.Argument(help="A loss or an expression, see `lossforge losses`.")]
+LossText = Annotated[
+    str,
+    typer.Argument(
+        help="A loss or an expression, see `lossforge losses`, or your own my_losses.py:Name."
+    ),
+]
 DataName = Annotated[
     str | None,
     typer.Option(
@@ -63,6 +69,44 @@ DataDir = Annotated[
         "--data-dir",
         help="Folder of the data, instead of LOSSFORGE_DATA or the user's cache.",
         show_default=False,
+    ),
+]
+MethodText = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="Training method with its options, such as mixup(alpha=0.3); docs/methods.md has all.",
+    ),
+]
+OWN_DATA = "or your own: a .csv, .tsv, .parquet or .npz file, a folder of class folders."
+Label = Annotated[
+    str | None,
+    typer.Option(
+        "--label",
+        help="Column of the labels in your own table, instead of a guess.",
+        show_default=False,
+    ),
+]
+TrueLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--true", help="Column of true labels, which testing then uses.", show_default=False
+    ),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        help="A column of your own table to learn from, instead of all that look useful. May be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Execute Python code that a file or store names, if its hash is the one noted there.",
     ),
 ]
 Changes = Annotated[
@@ -159,6 +203,41 @@ def separate(texts: Iterable[str] | None) -> list[str]:
                 words[-1] += letter
         found += [word.strip() for word in words if word.strip()]
     return found
+
+
+def read_data(
+    text: str, label: str | None, true: str | None, columns: list[str] | None
+) -> "str | OwnData":
+    """A data set by name, or the user's own data as a run describes them.
+
+    Args:
+        text: From `--data`.
+        label: From `--label`.
+        true: From `--true`.
+        columns: From `--column`.
+    """
+    own = library.data.own
+    if not own.is_name(text):
+        if text == Path(text).name and not Path(text).exists() and "." not in text:
+            library.data.registry.find(text)  # its error lists the names
+        return own.describe(text, label=label, true=true, columns=columns or None)
+    for option, value in (("--label", label), ("--true", true), ("--column", columns)):
+        if value:
+            raise ValueError(f"{option} is for your own data, {text} is a named data set")
+    return text
+
+
+def typed_losses(texts: Iterable[str] | None) -> list[str]:
+    """The losses of an option, with the user's own code that they name imported."""
+    found = separate(texts)
+    library.catalog.admit(found)
+    return found
+
+
+def typed_loss(text: str) -> str:
+    """A loss that the user typed, with the user's own code that it names imported."""
+    library.catalog.admit([text])
+    return text
 
 
 def pick_device(name: str | None) -> str:

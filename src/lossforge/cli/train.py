@@ -9,7 +9,20 @@ import typer
 from rich.progress import BarColumn, TimeRemainingColumn
 
 from . import library
-from .options import Changes, DataDir, Device, one_line_errors, pick_device
+from .options import (
+    OWN_DATA,
+    Changes,
+    Columns,
+    DataDir,
+    Device,
+    Label,
+    MethodText,
+    TrueLabel,
+    one_line_errors,
+    pick_device,
+    read_data,
+    typed_loss,
+)
 from .output import progress_bar
 
 if TYPE_CHECKING:
@@ -19,21 +32,28 @@ if TYPE_CHECKING:
 
 def train(
     data: Annotated[
-        str, typer.Option(help="A data set; `lossforge data list` lists them.")
+        str, typer.Option(help=f"A data set (`lossforge data list` lists them), {OWN_DATA}")
     ] = "digits",
+    label: Label = None,
+    true: TrueLabel = None,
+    column: Columns = None,
     noise: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Label noise: clean, given, symmetric:0.4, pair:0.4, asymmetric:0.4, "
-            "instance:0.4, human:worst, or a transition matrix in a .csv or .npy file."
+            "instance:0.4, human:worst, or a transition matrix in a .csv or .npy file. By default "
+            "symmetric:0.4, for your own data given.",
+            show_default=False,
         ),
-    ] = "symmetric:0.4",
+    ] = None,
     loss: Annotated[
         str,
         typer.Option(
-            help="A loss (`lossforge losses` lists them) or an expression: '0.5*GCE(q=0.7) + MAE'."
+            help="A loss (`lossforge losses` lists them), an expression: '0.5*GCE(q=0.7) + MAE', "
+            "or one of your own: my_losses.py:Name, package.module:Name(gamma=2)."
         ),
     ] = "BEF",
+    method: MethodText = "plain",
     model: Annotated[
         str | None,
         typer.Option(help="Another network than the protocol's.", show_default=False),
@@ -55,8 +75,12 @@ def train(
 ) -> None:
     """Train a network on noisy labels by the published protocol of its data set.
 
-    An interrupted run is resumed, a finished one is shown. Under torchrun the processes share
-    every batch.
+    An interrupted run is resumed, a finished one is shown. The run's folder keeps the network, and
+    `lossforge predict` uses it. Under torchrun the processes share every batch.
+
+    \b
+    lossforge train --noise asymmetric:0.4 --loss BQF
+    lossforge train --data tickets.csv --label category --loss BQF
     """
     with one_line_errors(), library.training.launched(pick_device(device)) as chosen:
         changed = library.grid.read_changes(changes or [])
@@ -64,7 +88,11 @@ def train(
             changed["model"] = model
         if epochs is not None:
             changed["epochs"] = epochs
-        run = library.grid.one_run(data, noise, loss, seed=seed, changes=changed)
+        read = read_data(data, label, true, column)
+        noise = noise or ("symmetric:0.4" if isinstance(read, str) else "given")
+        run = library.grid.one_run(
+            read, noise, typed_loss(loss), method=method, seed=seed, changes=changed
+        )
         library.run.check_data([run], data_dir)
         folder = store / run.spec.id
         events = None
@@ -78,7 +106,7 @@ def train(
                     events(state)
 
             outcome = library.run.execute(
-                store, run, data_dir=data_dir, device=chosen, on_epoch=report
+                store, run, data_dir=data_dir, device=chosen, on_epoch=report, keep_model=True
             )
             if events is not None:
                 events.close()
@@ -86,6 +114,9 @@ def train(
             raise ValueError(f"another process is already running this; see {folder}")
         if library.training.distributed.world()[0] == 0:
             record = library.records.read_record(folder)
+            place = run.spec.place
+            if place and record.noise_rate is None and not (Path(place) / "train").is_dir():
+                typer.echo("note: tested on labels as given, some of which may be wrong", err=True)
             typer.echo(summary(record))
             typer.echo(f"run        {folder}")
             if record.failed:
@@ -118,6 +149,8 @@ def _figures(metrics: dict[str, Any]) -> str:
 def summary(record: "Record") -> str:
     """Return the results of a run as lines of text: never the best epoch on the test set."""
     lines = [f"loss       {record.spec['expression']}"]
+    if "method" in record.spec:
+        lines.append(f"method     {record.spec['method']}")
     if record.noise_rate is not None:
         lines.append(f"noise      {record.spec['noise']}, {100 * record.noise_rate:.2f} % wrong")
     if record.failed:

@@ -13,28 +13,49 @@ from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 from . import library
 from .options import (
     FORMS,
+    OWN_DATA,
     AsJson,
     Changes,
+    Columns,
     DataDir,
     Device,
+    Label,
+    MethodText,
+    TrueLabel,
     one_line_errors,
     pick_device,
+    read_data,
     read_noise,
+    typed_loss,
 )
 from .output import progress_bar
 
 if TYPE_CHECKING:
+    from ..data.own import OwnData
     from ..tuning import Comparison, SearchProgress, Tuned
 
 TOP = 5
 
 
 def tune(
-    data: Annotated[str, typer.Option(help="A data set, see `lossforge data list`.")] = "digits",
+    data: Annotated[
+        str, typer.Option(help=f"A data set, see `lossforge data list`, {OWN_DATA}")
+    ] = "digits",
+    label: Label = None,
+    true: TrueLabel = None,
+    column: Columns = None,
     noise: Annotated[
-        str, typer.Option(help="Noise of its labels: given, symmetric:0.4, human:worst.")
-    ] = "symmetric:0.4",
-    loss: Annotated[str, typer.Option(help="A loss, see `lossforge losses`.")] = "BEF",
+        str | None,
+        typer.Option(
+            help="Noise of its labels: given, symmetric:0.4, human:worst. By default "
+            "symmetric:0.4, for your own data given.",
+            show_default=False,
+        ),
+    ] = None,
+    loss: Annotated[
+        str, typer.Option(help="A loss, see `lossforge losses`, or your own my_losses.py:Name.")
+    ] = "BEF",
+    method: MethodText = "plain",
     trials: Annotated[
         int, typer.Option(help="Losses to try, including those stopped early or not admitted.")
     ] = 50,
@@ -89,16 +110,19 @@ def tune(
         if out is not None:
             library.style.check_picture(out)
         settings = library.grid.read_changes(changes or [])
+        read = read_data(data, label, true, column)
+        noise = noise or ("symmetric:0.4" if isinstance(read, str) else "given")
         with _progress(loss, trials, 2 * final_seeds) as show:
             found = library.tuning.tune(
-                data,
+                read,
                 noise,
-                loss,
+                typed_loss(loss),
+                method=method,
                 trials=trials,
                 splits=splits,
                 seed=seed,
                 settings=settings,
-                admit=_admitted(admit, data),
+                admit=_admitted(admit, read),
                 store=store,
                 storage=storage,
                 workers=workers,
@@ -113,10 +137,13 @@ def tune(
     raise typer.Exit(0 if found.best else 1)
 
 
-def _admitted(text: str | None, data: str) -> object:
+def _admitted(text: str | None, data: "str | OwnData") -> object:
     """The noise of `--admit`, completed by the data set."""
     if text is None or text == "estimate":
         return text
+    if not isinstance(data, str):
+        classes = library.data.own.load(data.place, **data.options).num_classes
+        return read_noise(text, classes).weights
     return read_noise(text, data=data).weights
 
 

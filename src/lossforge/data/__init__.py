@@ -1,6 +1,6 @@
 """Data sets in one shape, with the noise that people and papers put into their labels."""
 
-from . import augment
+from . import augment, own
 from .dataset import Dataset, Inputs, Split, Transform, subset
 from .doctor import Finding, diagnose
 from .folders import load as folder
@@ -33,6 +33,7 @@ __all__ = [
     "load",
     "names",
     "noisy_labels",
+    "own",
     "patch_features",
     "subset",
     "table",

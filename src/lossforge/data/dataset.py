@@ -3,12 +3,15 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Generator, Tensor
 
 from ..errors import check_number
+
+if TYPE_CHECKING:
+    from .pipeline import Pipeline
 
 
 class Stored(Protocol):
@@ -76,6 +79,7 @@ class Dataset:
         validation: A part of the training split held out, *with its given labels*, so that
             choosing an epoch or a parameter on it needs no true label.
         transform: Prepares a batch, with augmentation when it is handed a generator.
+        pipeline: Prepares new samples of a user's own data alike, see `lossforge.data.pipeline`.
     """
 
     name: str
@@ -84,6 +88,7 @@ class Dataset:
     tests: Mapping[str, Split]
     validation: Split | None = None
     transform: Transform = field(default=read, repr=False)
+    pipeline: "Pipeline | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for part, split in self.parts().items():

@@ -103,6 +103,17 @@ def _split(root: Path, classes: tuple[str, ...], size: int) -> Split:
     return Split(files, torch.tensor(labels))
 
 
+def image_files(path: Path, size: int) -> ImageFiles:
+    """Return an image, or all images below a folder in the order of their names."""
+    if path.is_dir():
+        root, names = path, sorted(_images(path, path))
+    else:
+        root, names = path.parent, [path.name]
+    if not names or not path.exists():
+        raise FileNotFoundError(f"{path}: no image there ({', '.join(sorted(SUFFIXES))})")
+    return ImageFiles.under(root, names, size=size, resize=_before_crop(size))
+
+
 def _images(root: Path, folder: Path) -> list[str]:
     return [
         file.relative_to(root).as_posix()

@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 
 from ..errors import extra
 from .dataset import Dataset, Split, stratify
-from .features import featurise, standardise
+from .features import featurise, moments
 from .source import PathLike
 
 MOST_CATEGORIES = 1000
@@ -61,7 +61,7 @@ class Columns:
 
     def names(self, label: str) -> list[str]:
         """Return a column of labels as strings; an integer of any type is written as one."""
-        names = [_name(value) for value in self[label]]
+        names = [label_name(value) for value in self[label]]
         for row, name in enumerate(names):
             if not name.strip():
                 raise ValueError(f"{self.where(row)}: label {label!r} must not be empty")
@@ -199,7 +199,8 @@ def in_order(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (values[name], name)))
 
 
-def _name(value: object) -> str:
+def label_name(value: object) -> str:
+    """Return a label as text; an integer of any type as one, a missing label as nothing."""
     if value is None or value != value:  # NaN differs from itself
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -243,21 +244,54 @@ def _read_parquet(path: Path) -> Columns:
     return Columns(path, values, lambda row: f"{path}, row {row + 1}")
 
 
+@dataclass(frozen=True)
+class Encoder:
+    """How a column becomes numbers, fitted to training rows.
+
+    Args:
+        name: The column.
+        mean: Of its numbers.
+        deviation: Of its numbers; 1 for a constant.
+        categories: Its values, one-hot in this order; None for numbers.
+    """
+
+    name: str
+    mean: float = 0.0
+    deviation: float = 1.0
+    categories: tuple[str, ...] | None = None
+
+    @classmethod
+    def fit(cls, name: str, train: Columns) -> "Encoder":
+        """Fit a column: numbers if all values are, otherwise categories."""
+        if numbers(train[name]) is not None:
+            mean, deviation = moments(_measured(train, name))
+            return cls(name, float(mean), float(deviation))
+        seen = sorted(set(_categories(train, name)))
+        if len(seen) > MOST_CATEGORIES:
+            raise ValueError(
+                f"{train.path}: column {name!r} must have at most {MOST_CATEGORIES} categories, "
+                f"got {len(seen)}; is it a text (text={name!r}), or one to leave out (columns=...)?"
+            )
+        return cls(name, categories=tuple(seen))
+
+    def __call__(self, part: Columns) -> Tensor:
+        """Encode the column of a table as float32; an unseen category is a row of zeros."""
+        if self.categories is None:
+            return ((_measured(part, self.name) - self.mean) / self.deviation).to(torch.float32)
+        index = {value: position for position, value in enumerate(self.categories)}
+        count = len(self.categories)
+        table = torch.eye(count + 1, count, dtype=torch.float32)  # the last row is all zeros
+        return table[[index.get(value, count) for value in _categories(part, self.name)]]
+
+
 def encode(names: Sequence[str], train: Columns, *others: Columns) -> list[Tensor]:
     """Encode the named columns as float32 features, fitted to the first table.
 
     A column whose values there are all numbers is standardised; any other is one-hot over the
     values seen there, and a value seen first elsewhere is a row of zeros.
     """
-    parts = (train, *others)
-    blocks = []
-    for name in names:
-        if numbers(train[name]) is not None:
-            block = standardise(*(_measured(part, name) for part in parts))
-        else:
-            block = _one_hot([_categories(part, name) for part in parts], train, name)
-        blocks.append(block)
-    return [torch.cat(columns, 1) for columns in zip(*blocks, strict=True)]
+    encoders = [Encoder.fit(name, train) for name in names]
+    return [torch.cat([encoder(part) for encoder in encoders], 1) for part in (train, *others)]
 
 
 def check_complete(names: Sequence[str], table: Columns) -> None:
@@ -318,15 +352,3 @@ def _refuse_missing(part: Columns, name: str, missing: list[bool]) -> None:
             f"{part.path}: column {name!r} must have no missing or infinite value, "
             f"got {sum(missing)}, the first at {part.where(missing.index(True))}"
         )
-
-
-def _one_hot(parts: list[list[str]], train: Columns, name: str) -> list[Tensor]:
-    seen = sorted(set(parts[0]))
-    if len(seen) > MOST_CATEGORIES:
-        raise ValueError(
-            f"{train.path}: column {name!r} must have at most {MOST_CATEGORIES} categories, got "
-            f"{len(seen)}; is it a text (text={name!r}), or one to leave out (columns=...)?"
-        )
-    index = {value: position for position, value in enumerate(seen)}
-    table = torch.eye(len(seen) + 1, len(seen), dtype=torch.float32)  # the last row is all zeros
-    return [table[[index.get(value, len(seen)) for value in part]] for part in parts]

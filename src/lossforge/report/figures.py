@@ -10,8 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import extra
+from ..style import COLOURS, INK, MUTED, caption, look, new_figure, style
 from .statistics import Ranking
-from .style import COLOURS, INK, MUTED, caption, look, new_figure, style
 
 Balance = tuple[float, float]
 Seeds = Sequence[Sequence[float | None]]
@@ -102,6 +102,38 @@ def ablation(families: Mapping[str, Mapping[Balance, Sequence[float]]], *, title
         axis.set_xlabel("lam : mu (target separation : binary reduction)")
         axis.set_ylabel("accuracy (%)")
         figure.legend(loc="outside lower center", ncols=4)
+    return figure
+
+
+def parameter_heatmap(
+    values: Mapping[tuple[float, float], Sequence[float]], *, names: tuple[str, str], title: str
+) -> Any:
+    """Draw mean accuracy over two parameters, x to the right and y upwards, one cell per pair.
+
+    Args:
+        values: Accuracies in % over seeds by (x, y); a pair that is missing or has none is empty.
+        names: Names of x and y.
+        title: Title of the panel.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    means = {place: statistics.fmean(cell) for place, cell in values.items() if cell}
+    xs, ys = (sorted(set(side)) for side in zip(*values, strict=True))
+    table = [[means.get((x, y), math.nan) for x in xs] for y in ys]
+    with style():
+        figure, axis = new_figure(height=0.5 + 0.14 * len(ys))
+        image = axis.imshow(table, cmap="Blues", origin="lower", aspect="auto")
+        axis.set_xticks(range(len(xs)), [f"{x:g}" for x in xs])
+        axis.set_yticks(range(len(ys)), [f"{y:g}" for y in ys])
+        axis.set_xlabel(caption(names[0]))
+        axis.set_ylabel(caption(names[1]))
+        axis.set_title(caption(title))
+        axis.grid(visible=False)
+        for (x, y), mean in means.items():
+            colour = "white" if image.norm(mean) > 0.6 else "black"
+            place = xs.index(x), ys.index(y)
+            axis.text(*place, f"{mean:.1f}", ha="center", va="center", fontsize=8, color=colour)
     return figure
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..benchmark.records import Grid, Measure, Record
 from ..errors import extra
+from ..style import COLOURS, DASHES, inline_svg
 from ..text import printable
 from .panels import Group
 from .results import Results
-from .style import COLOURS, DASHES, inline_svg
 from .tables import Sheet
 
 PROTOCOLS = {

@@ -9,10 +9,21 @@ from typing import Any
 import torch
 
 from ..benchmark.records import Measure, Record
-from .figures import Seeds, ablation, cost, curves, embed, ranks, scatter, transition_heatmaps
+from ..style import style
+from .figures import (
+    Seeds,
+    ablation,
+    cost,
+    curves,
+    embed,
+    parameter_heatmap,
+    ranks,
+    scatter,
+    transition_heatmaps,
+)
+from .parameters import find_planes
 from .results import Column, Results
 from .statistics import rank_losses
-from .style import style
 
 LEAST_BALANCES = 3  # fewer make no figure
 FEW_LOSSES = 2  # up to here, lines are settings and panels are losses
@@ -83,7 +94,9 @@ def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
             "Share of mislabelled training samples predicted as their true class; higher is "
             f"better. {band}",
         ),
+        _balance_curves(results),
         _ablation(results, measure),
+        _parameters(results, measure),
         _ranks(results, measure),
         _heatmaps(results),
         _embeddings(results),
@@ -134,7 +147,7 @@ def _curves(results: Results, kind: str, title: str, caption: str) -> Group:
 def _is_curve(line: Sequence[float | None]) -> bool:
     """Check whether there are several values, or one value of the only epoch.
 
-    Of metrics that are not accuracies, archives keep the last value only.
+    Of metrics that are not accuracies, archives of earlier versions keep the last value only.
     """
     known = [value for value in line if value is not None]
     return len(known) > 1 or (len(known) == 1 and len(line) == 1)
@@ -144,6 +157,36 @@ def _line(run: Record, kind: str, test: str) -> list[float | None]:
     if kind == "accuracy":
         return run.curve(test)
     return [epoch.get(kind) for epoch in run.metrics]
+
+
+def _balance_curves(results: Results) -> Group:
+    """Draw accuracy over the epochs, one panel per family and setting, one line per balance."""
+    panels, runs = [], []
+    for column in results.columns:
+        families: dict[str, dict[tuple[float, float], list[Record]]] = {}
+        for loss in results.losses:
+            for run in results.runs(loss, column).values():
+                if run.balance and not run.failed and _is_curve(run.curve(column.test)):
+                    family, *point = run.balance
+                    families.setdefault(family, {}).setdefault((point[0], point[1]), []).append(run)
+        for family, points in families.items():
+            if len(points) < LEAST_BALANCES:
+                continue
+            lines = {
+                f"{lam:g} : {mu:g}": [run.curve(column.test) for run in points[lam, mu]]
+                for lam, mu in sorted(points, key=lambda point: -point[0] / (sum(point) or 1))
+            }
+            label = f"{family}, {full_label(results, column)}"
+            make = partial(curves, lines, title=label, ylabel="accuracy (%)")
+            name = file_stem("balance", label)
+            panels.append(Panel(name, f"Training by balance lam : mu: {label}", make))
+            runs += [run for cell in points.values() for run in cell]
+    caption = (
+        "Top-1 test accuracy for balances lam : mu of target separation and binary reduction; "
+        "1 : 0 is target separation alone, 0 : 1 binary reduction alone. Mean over seeds; the band "
+        "is one standard deviation."
+    )
+    return Group("balance", "Training by balance", caption, panels, runs)
 
 
 def _ablation(results: Results, measure: Measure) -> Group:
@@ -167,6 +210,25 @@ def _ablation(results: Results, measure: Measure) -> Group:
             panels.append(Panel(name, f"Balance of the two terms: {label}", make))
     caption = "Accuracy against the balance lam : mu of the two terms; bars: standard deviation."
     return Group("ablation", "Balance of the two terms", caption, panels, runs if panels else [])
+
+
+def _parameters(results: Results, measure: Measure) -> Group:
+    panels, runs = [], []
+    for column in results.columns:
+        for plane in find_planes(results, column):
+            values = {
+                place: list(results.values(loss, column, measure).values())
+                for place, loss in plane.rows.items()
+            }
+            label = f"{plane.family}, {full_label(results, column)}"
+            make = partial(parameter_heatmap, values, names=(plane.x, plane.y), title=label)
+            name = file_stem("parameters", label)
+            panels.append(Panel(name, f"Accuracy over two parameters: {label}", make))
+            runs += [r for loss in plane.rows.values() for r in results.runs(loss, column).values()]
+    caption = (
+        "Accuracy (%) over two parameters of a loss, mean over seeds; empty: not run or failed."
+    )
+    return Group("parameters", "Parameters", caption, panels, runs)
 
 
 def _ranks(results: Results, measure: Measure) -> Group:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ..errors import extra
-from .style import COLOURS, INK, MUTED, SIZE, caption, style
+from ..style import COLOURS, INK, MUTED, SIZE, caption, style
 
 COLUMNS = 3
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import style
 from ..benchmark.records import Grid, Measure, paper_results, read_grids, read_records
-from . import formats, style
+from . import formats
 from .page import Section, page
 from .panels import figure_groups
 from .results import Results

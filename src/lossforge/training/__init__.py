@@ -15,6 +15,9 @@ from .distributed import launched
 from .evaluate import accuracy, features, memorisation, top_classes
 from .fit import Diverged
 from .loop import train
+from .method import Batch, Epoch, Method, Objective, Step
+from .methods import make_method, method_names
+from .network import Network
 from .samples import Samples
 from .seeds import generator
 from .settings import Settings
@@ -22,18 +25,26 @@ from .state import State
 from .track import MetricsFile, TensorBoard, Tracker
 
 __all__ = [
+    "Batch",
     "Diverged",
+    "Epoch",
+    "Method",
     "MetricsFile",
+    "Network",
+    "Objective",
     "Samples",
     "Settings",
     "State",
+    "Step",
     "TensorBoard",
     "Tracker",
     "accuracy",
     "features",
     "generator",
     "launched",
+    "make_method",
     "memorisation",
+    "method_names",
     "top_classes",
     "train",
 ]

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from .evaluate import predict
-from .fit import LossLike
 from .loop import train
+from .sample_loss import LossLike
 from .samples import Samples
 from .seeds import generator
 from .settings import Settings

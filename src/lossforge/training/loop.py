@@ -1,6 +1,6 @@
 """The training loop."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,11 @@ from torch import Tensor, nn
 
 from . import distributed
 from .evaluate import accuracy, memorisation, top_classes
-from .fit import Fit, LossLike, SampleLoss
+from .fit import Fit
+from .method import Epoch, Method
+from .network import Network
 from .precision import check_precision
+from .sample_loss import LossLike, SampleLoss
 from .samples import Samples
 from .seeds import generator, seeded
 from .settings import Settings
@@ -27,6 +30,8 @@ def train(
     settings: Settings,
     *,
     seed: int,
+    method: Method | None = None,
+    peers: Sequence[nn.Module] = (),
     validation: Samples | None = None,
     state: State | None = None,
     device: str | torch.device = "cpu",
@@ -50,6 +55,9 @@ def train(
         tests: Samples to test on after every epoch, by name.
         settings: How to train.
         seed: Determines batch order, augmentation, dropout and the probed samples.
+        method: The training method; None is the plain loop.
+        peers: Further models for a method of several networks, `method.networks - 1` of them; the
+            first model alone is tested.
         validation: Held-out samples, judged by their given labels.
         state: The state to continue from; in a process group, that of rank 0.
         device: Where to train.
@@ -67,34 +75,50 @@ def train(
     """
     if not len(samples):
         raise ValueError("samples must not be empty")
+    method = method or Method()
+    _check_method(method, peers)
     device = torch.device(device)
     rank, _ = distributed.world()
-    model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    optimizer = settings.make_optimizer(model.parameters())
+    networks = [Network.make(one, settings, device) for one in (model, *peers)]
+    pairs = [(network.model, network.optimizer) for network in networks]
     metrics: list[Metrics] = []
+    memory: dict[str, Tensor] = {}
     if (state := distributed.agree_on_state(state, device)) is not None:
         if state.epoch > settings.epochs:
             raise ValueError(f"state must have {settings.epochs} epochs or less, got {state.epoch}")
-        state.restore(model, optimizer)
+        state.restore(pairs)
         metrics = list(state.metrics)
-    net = distributed.wrap(model)
-    fit = Fit(model, torch.compile(net) if settings.compile else net, optimizer, settings, device)
+        memory = {name: value.to(device, copy=True) for name, value in state.memory.items()}
+    networks = [network.wrapped() for network in networks]
+    fit = Fit(method, settings, device)
     probe = torch.randperm(len(samples), generator=generator(seed, "probe"))[: settings.probe]
     judge = _Judge(model, settings, device, samples, probe.sort().values, tests, validation)
     if len(metrics) < settings.epochs:
         check_precision(settings.precision, device)
-    for epoch in range(len(metrics), settings.epochs):
-        order = torch.randperm(len(samples), generator=generator(seed, "order", epoch))
-        augment = generator(seed, "augment", epoch, rank)
-        sample_loss = SampleLoss.at(loss, epoch, device)
-        with seeded(device, seed, "layers", epoch, rank):
-            mean, right = fit.epoch(epoch, sample_loss, samples, order, augment)
+    noisy = Samples(samples.read, samples.given)
+    for number in range(len(metrics), settings.epochs):
+        order = torch.randperm(len(samples), generator=generator(seed, "order", number))
+        augment = generator(seed, "augment", number, rank)
+        sample_loss = SampleLoss.at(loss, number, device)
+        chance = generator(seed, "method", number, rank)
+        epoch = Epoch(number, networks, sample_loss, noisy, memory, chance)
+        with seeded(device, seed, "layers", number, rank):
+            mean, right = fit.epoch(epoch, order, augment)
         fit.check(epoch, mean, metrics)
-        row = {"epoch": epoch + 1, "lr": settings.learning_rate(epoch), "loss": mean}
+        row = {"epoch": number + 1, "lr": settings.learning_rate(number), "loss": mean}
         metrics.append({**row, "accuracy": right, **judge.measure()})
         if on_epoch is not None and rank == 0:
-            on_epoch(State.take(model, optimizer, metrics))
-    return State.take(model, optimizer, metrics)
+            on_epoch(State.take(pairs, metrics, memory))
+    return State.take(pairs, metrics, memory)
+
+
+def _check_method(method: Method, peers: Sequence[nn.Module]) -> None:
+    if len(peers) != method.networks - 1:
+        raise ValueError(
+            f"peers must be {method.networks - 1} models for {method}, got {len(peers)}"
+        )
+    if not method.distributed and distributed.world()[1] > 1:
+        raise ValueError(f"{method} must run in one process, got {distributed.world()[1]}")
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,14 @@
 import copy
 import io
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn, optim
+
+Pair = tuple[nn.Module, optim.Optimizer]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,50 +23,76 @@ class State:
         model: The model's state dict.
         optimizer: The optimizer's state dict.
         metrics: One dict for each finished epoch.
+        peers: The state dicts of the further networks of a training method, as `model` and
+            `optimizer` in a dict.
+        memory: What the method keeps: tensors by name.
     """
 
     model: dict[str, Any]
     optimizer: dict[str, Any]
     metrics: list[dict[str, Any]]
+    peers: list[dict[str, Any]] = field(default_factory=list)
+    memory: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
     def take(
-        cls, model: nn.Module, optimizer: optim.Optimizer, metrics: list[dict[str, Any]]
+        cls,
+        networks: Sequence[Pair],
+        metrics: list[dict[str, Any]],
+        memory: Mapping[str, Tensor],
     ) -> "State":
-        """Copy the present state, so that further training does not change it."""
-        weights, moments = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-        return cls(weights, moments, list(metrics))  # rows are never changed
+        """Copy the present state, so that further training does not change it.
+
+        Args:
+            networks: Models with their optimizers, the first of which is tested.
+            metrics: One dict for each finished epoch.
+            memory: What the method keeps.
+        """
+        (model, optimizer), *peers = copy.deepcopy(
+            [(model.state_dict(), optimizer.state_dict()) for model, optimizer in networks]
+        )
+        return cls(
+            model,
+            optimizer,
+            list(metrics),  # rows are never changed
+            [{"model": weights, "optimizer": moments} for weights, moments in peers],
+            {name: value.clone() for name, value in memory.items()},
+        )
 
     @property
     def epoch(self) -> int:
         """Number of finished epochs."""
         return len(self.metrics)
 
-    def restore(self, model: nn.Module, optimizer: optim.Optimizer) -> None:
-        """Load this state into a model and its optimizer."""
-        model.load_state_dict(self.model)
-        optimizer.load_state_dict(copy.deepcopy(self.optimizer))
+    def restore(self, networks: Sequence[Pair]) -> None:
+        """Load this state into models and their optimizers."""
+        states = [{"model": self.model, "optimizer": self.optimizer}, *self.peers]
+        for (model, optimizer), state in zip(networks, states, strict=True):
+            model.load_state_dict(state["model"])
+            optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
 
-    def check(self, model: nn.Module, optimizer: optim.Optimizer) -> None:
-        """Raise ValueError unless this state fits a model and its optimizer, which stay the same.
+    def check(self, networks: Sequence[Pair]) -> None:
+        """Raise ValueError unless this state fits models and their optimizers, which stay the same.
 
-        It does if copies of the two, once restored, have exactly this state.
+        It does if copies of them, once restored, have exactly this state.
         """
-        copied, steps = copy.deepcopy((model, optimizer))
+        copied = copy.deepcopy(list(networks))
         try:
-            self.restore(copied, steps)
-            found = State.take(copied, steps, self.metrics)
+            self.restore(copied)
+            found = State.take(copied, self.metrics, self.memory)
             shapes = [
                 (value.shape, parameter.shape)
+                for _, steps in copied
                 for parameter, values in steps.state.items()
                 for value in values.values()
                 if isinstance(value, Tensor) and value.ndim
             ]
             fits = all(one == other for one, other in shapes)
+            fits &= all(isinstance(value, Tensor) for value in self.memory.values())
             epochs = [row["epoch"] for row in self.metrics]
         except Exception as error:  # load_state_dict raises anything on content of another shape
             raise ValueError(f"it does not fit the model: {error}") from error
-        fits &= _same(found.model, self.model) and _same(found.optimizer, self.optimizer)
+        fits &= all(_same(getattr(found, name), getattr(self, name)) for name in _TENSORS)
         if not fits or epochs != list(range(1, 1 + self.epoch)):
             raise ValueError("it does not fit the model")
 
@@ -71,7 +100,8 @@ class State:
         """Serialise the state."""
         file = io.BytesIO()
         content = {"model": self.model, "optimizer": self.optimizer, "metrics": self.metrics}
-        torch.save(content, file)
+        more = {"peers": self.peers, "memory": self.memory}
+        torch.save(content | {name: value for name, value in more.items() if value}, file)
         return file.getvalue()
 
     @classmethod
@@ -88,6 +118,9 @@ class State:
             return cls(**torch.load(io.BytesIO(content), map_location="cpu", weights_only=True))
         except Exception as error:  # torch.load raises anything on damaged content
             raise ValueError(f"content must be a whole training state: {error}") from error
+
+
+_TENSORS = ("model", "optimizer", "peers", "memory")
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -12,8 +12,9 @@ import torch
 
 from ..benchmark.grid import one_run, protocol
 from ..benchmark.run import check_data, prepare_data
-from ..benchmark.spec import Frozen, RunSpec, has_preset
-from ..catalog import find, make, select
+from ..benchmark.spec import Frozen, RunSpec, has_preset, hashes
+from ..catalog import find, read, select, spell
+from ..data.own import OwnData
 from ..data.source import PathLike
 from ..errors import SpecError
 from ..noise import NoiseSpec
@@ -28,7 +29,7 @@ class Plan(Frozen):
     """All that determines a search, except its number of trials.
 
     Args:
-        loss: A name of the catalogue.
+        loss: A name of the catalogue, or of a loss in the user's own code.
         spec: The run of a trial, with the published parameters of the loss.
         num_classes: Of the data.
         fixed: Parameters that are not tuned.
@@ -53,7 +54,8 @@ class Plan(Frozen):
         """The loss and a hash of the plan: the same search always has the same name."""
         content = self.model_dump(exclude={"noise"})  # `spec.noise` has a hash of its numbers
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return f"{self.loss}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        loss = self.loss.replace(":", "-")  # the name of a folder
+        return f"{loss}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     def label_noise(self) -> NoiseSpec:
         """Return the noise of the labels; a transition matrix without reading its file."""
@@ -68,14 +70,15 @@ class Plan(Frozen):
 
     def expression(self, parameters: Parameters) -> str:
         """Return the loss with these parameters, as `lossforge.parse` reads it."""
-        return str(make(self.loss, **{**self.fixed, **parameters}))
+        return spell(self.loss, {**self.fixed, **parameters})
 
 
 def make_plan(
-    data: str,
+    data: str | OwnData,
     noise: str,
     loss: str,
     *,
+    method: str = "plain",
     splits: int = 1,
     seed: int = 0,
     settings: dict[str, Any] | None = None,
@@ -86,7 +89,7 @@ def make_plan(
     name = find(loss).name
     space(name, 2)  # rejects a loss without parameters before any data are read
     settings = {"hold_out": HOLD_OUT, **(settings or {})}
-    run = one_run(data, noise, "CE", seed=seed, changes=settings)
+    run = one_run(data, noise, "CE", method=method, seed=seed, changes=settings)
     usual = run.spec
     if not usual.hold_out:
         raise SpecError("hold_out must be positive: the held-out labels score a trial")
@@ -97,11 +100,12 @@ def make_plan(
     parameters, start = _published(data, run.noise, name, settings, num_classes)
     tuned = space(name, num_classes).make(start, num_classes)
     fixed = {key: value for key, value in parameters.items() if key not in tuned}
-    expression = str(make(name, **{**parameters, **tuned}))
-    spec = usual.model_copy(update={"loss": name, "expression": expression})
+    expression = spell(name, {**parameters, **tuned})
+    code = hashes(read(expression))
+    spec = usual.model_copy(update={"loss": name, "expression": expression, "code": code})
     if inspect.Parameter.empty not in find(name).parameters().values():
         # the protocol of the loss may add settings, such as its decay
-        whole = one_run(data, noise, name, seed=seed, changes=settings).spec
+        whole = one_run(data, noise, name, method=method, seed=seed, changes=settings).spec
         spec = spec.model_copy(update={"training": whole.training})
     return Plan(
         loss=name,
@@ -116,7 +120,7 @@ def make_plan(
 
 
 def _published(
-    data: str, noise: NoiseSpec, name: str, settings: dict[str, Any], num_classes: int
+    data: str | OwnData, noise: NoiseSpec, name: str, settings: dict[str, Any], num_classes: int
 ) -> tuple[Parameters, Numbers]:
     """Return the parameters of a loss by the protocol of the data, and their point in the space."""
     found = space(name, num_classes)
@@ -125,7 +129,8 @@ def _published(
         for key, value in find(name).parameters().items()
         if value is not inspect.Parameter.empty
     }
-    preset = settings.get("preset", protocol(data).preset)
+    usual = protocol(data).preset if isinstance(data, str) else None
+    preset = settings.get("preset", usual)
     if preset is not None and has_preset(name, preset):
         parameters |= select(preset, name, noise).parameters
     if found.start is not None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import torch
 
-from ..benchmark.run import prepare_data, prepare_model, samples
+from ..benchmark.run import prepare_data, prepare_model, prepare_networks, samples
 from ..benchmark.spec import RunSpec
 from ..catalog import parse
 from ..data import Dataset
 from ..data.source import PathLike
 from ..noise import estimate_noise
 from ..theory import read_noise
-from ..training import State, generator, train
+from ..training import State, generator, make_method, train
 from ..training.folds import fit_fold, split_folds
 from .plan import Plan
 
@@ -70,6 +70,7 @@ class HeldOutScore:
                 from 1 and continue from one held-out part to the next.
         """
         torch.set_num_threads(self.spec.threads)
+        method = make_method(self.spec.method)
         scores: list[float] = []
 
         def report(state: State) -> None:
@@ -78,13 +79,16 @@ class HeldOutScore:
 
         for dataset in self.datasets:
             assert dataset.validation is not None
+            model, *peers = prepare_networks(self.spec, dataset, method)
             state = train(
-                prepare_model(self.spec, dataset),
+                model,
                 parse(expression),
                 samples(dataset, dataset.train),
                 {},
                 self.spec.settings,
                 seed=self.spec.seed,
+                method=method,
+                peers=peers,
                 validation=samples(dataset, dataset.validation),
                 device=self.device,
                 on_epoch=report,

@@ -11,7 +11,7 @@ import torch
 
 from .. import interrupts
 from ..benchmark.pool import FAILED, Pool, Worker
-from ..catalog import parse
+from ..catalog import parse, read
 from ..data.source import PathLike
 from ..errors import extra
 from ..theory import certify
@@ -77,6 +77,10 @@ def search_in_processes(
         "parent": os.getpid(),
         "data_dir": None if data_dir is None else os.fspath(data_dir),
         "device": device,
+        "code": [
+            (code.name, code.hash, None if code.source is None else code.source.decode("latin-1"))
+            for code in read(study.plan.spec.expression).code
+        ],
     }
     command = [sys.executable, "-m", "lossforge.tuning.worker"]
     environment = {"OMP_NUM_THREADS": str(study.plan.spec.threads)}

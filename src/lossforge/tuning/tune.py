@@ -11,6 +11,7 @@ from ..benchmark import Run, RunFolder, execute, resolve
 from ..benchmark.executors import run_all
 from ..benchmark.records import Record, read_record
 from ..benchmark.statistics import interval, paired_differences
+from ..data.own import OwnData
 from ..data.source import PathLike
 from ..errors import check_integer, extra
 from .plan import Plan, make_plan
@@ -138,10 +139,11 @@ class SearchProgress:
 
 
 def tune(
-    data: str,
+    data: str | OwnData,
     noise: str,
     loss: str,
     *,
+    method: str = "plain",
     trials: int = 50,
     splits: int = 1,
     seed: int = 0,
@@ -162,9 +164,11 @@ def tune(
     search; with a larger `trials` it extends a finished one.
 
     Args:
-        data: Name of a data set.
+        data: Name of a data set, or what `lossforge.data.own.describe` returns.
         noise: Label noise, as for `lossforge train`.
-        loss: Name of a catalogue loss.
+        loss: Name of a catalogue loss, or of a loss in admitted code whose class has its ranges
+            in the attribute `tune`.
+        method: The training method of every run, as for `lossforge train`.
         trials: The number of losses to try, including those stopped early or not admitted.
         splits: Held-out parts; every trial is trained and scored on each, and its score is the
             mean. n splits take n times as long, and depend less on chance.
@@ -192,6 +196,7 @@ def tune(
         data,
         noise,
         loss,
+        method=method,
         splits=splits,
         seed=seed,
         settings=settings,
@@ -305,7 +310,7 @@ def compare(
     runs = [run for pair in zip(tuned, default, strict=True) for run in pair]
     if workers > 1:
         gpus = () if device == "cpu" else None
-        run_all("local", folder, runs, workers=workers, data_dir=data_dir, gpus=gpus)
+        run_all("local", folder, runs, workers=workers, data_dir=data_dir, gpus=gpus, trust=True)
     for number, run in enumerate(runs):
         if execute(folder, run, data_dir=data_dir, device=device) == "busy":
             path = RunFolder(folder, run.spec).path

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import interrupts
 from ..benchmark.pool import FAILED, exit_with_parent, read_task, stops_on_signals
+from ..catalog import Code, receive
 from .plan import Plan
 from .score import HeldOutScore, visible
 from .search import POLL, search
@@ -22,8 +23,13 @@ def work(task: dict[str, Any]) -> None:
     """Do trials until enough are finished.
 
     Args:
-        task: The plan, the database's url, the limit, the parent process, data folder and device.
+        task: The plan, the database's url, the limit, the parent process, data folder, device, and
+            the user's own code that the parent has admitted.
     """
+    receive(
+        Code(name, digest, None if source is None else source.encode("latin-1"))
+        for name, digest, source in task["code"]
+    )
     plan = Plan.model_validate_json(json.dumps(task["plan"]))
     folder = None if task["data_dir"] is None else Path(task["data_dir"])
     limit, parent = task["limit"], task["parent"]

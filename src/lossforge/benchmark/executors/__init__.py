@@ -45,7 +45,10 @@ def commands(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> li
     """
     start = ["lossforge", "run", str(store.resolve())]
     end = [] if options.data_dir is None else ["--data-dir", str(options.data_dir)]
-    return [shlex.join([*start, run, *end]) for run in GridStatus(store, runs, options).unfinished]
+    return [
+        shlex.join([*start, run, *end, *(["--trust"] if spec.code and options.trust else [])])
+        for run, spec in GridStatus(store, runs, options).unfinished.items()
+    ]
 
 
 def _print_commands(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:

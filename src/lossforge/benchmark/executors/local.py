@@ -45,6 +45,8 @@ def make_pool(store: Path, status: GridStatus, options: Options) -> Pool:
     command += ["--parent", str(os.getpid())]
     if options.data_dir is not None:
         command += ["--data-dir", str(options.data_dir)]
+    if options.trust:
+        command.append("--trust")
 
     def note_failure(line: str) -> None:
         run, reason = read_failure(line) or (None, "")

@@ -26,6 +26,7 @@ class Options:
         on_wait: Called once if all that is left to do is claimed by other workers, with the ids.
         address: Of a Ray cluster, such as "auto" or "ray://host:10001"; None starts a local one.
         cluster: Of submitit: "slurm", or "local" for processes on this machine.
+        trust: Whether runs may execute the user's own code that their specs name.
         parameters: Passed to submitit, such as {"slurm_partition": "gpu", "timeout_min": 600}.
     """
 
@@ -37,6 +38,7 @@ class Options:
     on_wait: Callable[[Sequence[str]], object] | None = None
     address: str | None = None
     cluster: str = "slurm"
+    trust: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,9 +61,12 @@ class GridStatus:
     def __init__(self, store: Path, runs: Sequence[Run | RunSpec], options: Options) -> None:
         self._folders: dict[str, RunFolder] = {}
         for run in runs:
-            spec, noise = (run.spec, run.noise) if isinstance(run, Run) else (run, None)
+            spec = run.spec if isinstance(run, Run) else run
             folder = self._folders[spec.id] = RunFolder(store, spec)
-            folder.open(noise)
+            if isinstance(run, Run):
+                folder.open(run.noise, run.code)
+            else:
+                folder.open()
         self._on_progress = options.on_progress
         self.failures: dict[str, str] = {}
         self.statuses: dict[str, str] = {}

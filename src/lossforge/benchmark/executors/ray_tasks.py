@@ -35,9 +35,12 @@ def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> Non
     status.raise_failures()
 
 
-def run_task(store: str, spec: str, data_dir: PathLike | None, device: str) -> Outcome:
+def run_task(
+    store: str, spec: str, data_dir: PathLike | None, device: str, trust: bool = False
+) -> Outcome:
     """Do one run, on the machine that Ray has chosen."""
-    return execute(Path(store), RunSpec.model_validate_json(spec), data_dir=data_dir, device=device)
+    run = RunSpec.model_validate_json(spec)
+    return execute(Path(store), run, data_dir=data_dir, device=device, trust=trust)
 
 
 class _Tasks:
@@ -68,7 +71,11 @@ class _Tasks:
 
     def _submit(self, spec: RunSpec) -> None:
         task = self._task.options(num_cpus=spec.threads, num_gpus=self._share).remote(
-            str(self._store), spec.model_dump_json(), self._options.data_dir, self._device
+            str(self._store),
+            spec.model_dump_json(),
+            self._options.data_dir,
+            self._device,
+            self._options.trust,
         )
         self._running[task] = spec
 

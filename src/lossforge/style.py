@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from ..errors import extra
-from ..text import printable
+from .errors import extra
+from .text import printable
 
 INK, MUTED, RULE = "#22262b", "#6a7078", "#d5d9de"
 COLOURS = (

@@ -1,0 +1,245 @@
+"""From a user's samples to the inputs of a network, as fitted to training samples.
+
+A pipeline is plain values and tensors, so that a model can be kept without pickling code.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from .dataset import Inputs
+from .features import Words, moments, scale
+from .folders import image_files
+from .patches import READ, SEED, Dictionary, Images, learn, one_thread
+from .source import PathLike
+from .tables import Columns, Encoder, read_columns
+
+Place = Callable[[int], str]
+Plain = dict[str, Any]
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class TablePipeline:
+    """Texts as weights of words, numbers standardised, categories one-hot.
+
+    Args:
+        texts: The columns whose texts are joined.
+        words: Their features; None without texts.
+        encoders: The other columns.
+    """
+
+    kind: ClassVar[str] = "table"
+
+    texts: tuple[str, ...]
+    words: Words | None
+    encoders: tuple[Encoder, ...]
+
+    @classmethod
+    def fit(cls, table: Columns, texts: Sequence[str], others: Sequence[str]) -> "TablePipeline":
+        """Fit the columns of texts and the other columns to a table."""
+        words = None
+        if texts:
+            listed = ", ".join(repr(name) for name in texts)
+            words = Words.fit(_joined(table, texts), name=f"{table.path}: {listed}")
+        return cls(tuple(texts), words, tuple(Encoder.fit(name, table) for name in others))
+
+    def encode(self, table: Columns) -> Tensor:
+        """Return one row of features for each row of a table."""
+        blocks = [encoder(table) for encoder in self.encoders]
+        if self.words is not None:
+            blocks.insert(0, scale(self.words(_joined(table, self.texts))))
+        return torch.cat(blocks, 1)
+
+    def read(self, path: PathLike) -> tuple[Tensor, Place]:
+        """Read a table with the same columns: its features, and the place of each row."""
+        table = read_columns(path)
+        return self.encode(table), table.where
+
+    def plain(self) -> tuple[Plain, Tensors]:
+        """Return all it consists of, as JSON holds it and as tensors."""
+        plain = {"texts": list(self.texts), "encoders": [asdict(one) for one in self.encoders]}
+        if self.words is None:
+            return plain, {}
+        plain["words"] = list(self.words.vocabulary)
+        return plain, {"idf": self.words.idf, "components": self.words.components}
+
+    @classmethod
+    def from_plain(cls, plain: Plain, tensors: Tensors) -> "TablePipeline":
+        """Return what `plain` describes."""
+        words = None
+        if "words" in plain:
+            words = Words(tuple(plain["words"]), tensors["idf"], tensors["components"])
+        encoders = []
+        for one in plain["encoders"]:
+            values = one["categories"]
+            encoders.append(
+                Encoder(**{**one, "categories": None if values is None else tuple(values)})
+            )
+        return cls(tuple(plain["texts"]), words, tuple(encoders))
+
+
+def _joined(table: Columns, names: Sequence[str]) -> list[str]:
+    columns = [table.texts(name) for name in names]
+    return [" ".join(words) for words in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class ImagePipeline:
+    """Images as patch features, see `lossforge.data.patches`.
+
+    Args:
+        dictionary: The atoms.
+        mean: (F,) of the features of training images.
+        deviation: (F,) of the same.
+        size: Height and width that images on disk are resized to.
+    """
+
+    kind: ClassVar[str] = "images"
+
+    dictionary: Dictionary
+    mean: Tensor
+    deviation: Tensor
+    size: int
+
+    @classmethod
+    def fit(cls, inputs: Inputs, atoms: int, size: int) -> "ImagePipeline":
+        """Learn a dictionary from training images, and the scale of their features."""
+        images = Images(inputs)
+        with one_thread():
+            chance = Generator().manual_seed(SEED)
+            dictionary = learn(images, atoms, generator=chance)
+            mean, deviation = moments(_code(dictionary, images).double())
+        return cls(dictionary, mean, deviation, size)
+
+    def encode(self, inputs: Inputs) -> Tensor:
+        """Return one row of features for each image."""
+        with one_thread():
+            rows = _code(self.dictionary, Images(inputs)).double()
+        return ((rows - self.mean) / self.deviation).to(torch.float32)
+
+    def read(self, path: PathLike) -> tuple[Tensor, Place]:
+        """Read an image, all images below a folder, or an array of them."""
+        if Path(path).suffix == ".npz":
+            rows, place = read_inputs(path)
+            return self.encode(rows), place
+        files = image_files(Path(path), self.size)
+        return self.encode(files), lambda row: str(files.path(row))
+
+    def plain(self) -> tuple[Plain, Tensors]:
+        """Return all it consists of, as JSON holds it and as tensors."""
+        plain = {"side": self.dictionary.side, "size": self.size}
+        tensors = {"project": self.dictionary.project, "shift": self.dictionary.shift}
+        return plain, {**tensors, "mean": self.mean, "deviation": self.deviation}
+
+    @classmethod
+    def from_plain(cls, plain: Plain, tensors: Tensors) -> "ImagePipeline":
+        """Return what `plain` describes."""
+        dictionary = Dictionary(plain["side"], tensors["project"], tensors["shift"])
+        return cls(dictionary, tensors["mean"], tensors["deviation"], plain["size"])
+
+
+def _code(dictionary: Dictionary, images: Images) -> Tensor:
+    return torch.cat([dictionary.code(images.pixels(rows)) for rows in images.chunks(READ)])
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPipeline:
+    """Measurements in an array, standardised.
+
+    Args:
+        mean: (F,) of the training rows.
+        deviation: (F,) of the same.
+    """
+
+    kind: ClassVar[str] = "array"
+
+    mean: Tensor
+    deviation: Tensor
+
+    @classmethod
+    def fit(cls, rows: Tensor) -> "ArrayPipeline":
+        """Learn mean and deviation of each column."""
+        return cls(*moments(rows.double()))
+
+    def encode(self, rows: Tensor) -> Tensor:
+        """Return standardised rows."""
+        if rows.ndim != 2 or rows.shape[1] != len(self.mean):
+            raise ValueError(
+                f"the array must have {len(self.mean)} columns, got shape {tuple(rows.shape)}"
+            )
+        return ((rows.double() - self.mean) / self.deviation).to(torch.float32)
+
+    def read(self, path: PathLike) -> tuple[Tensor, Place]:
+        """Read the array of inputs in a .npz file."""
+        rows, place = read_inputs(path)
+        return self.encode(rows), place
+
+    def plain(self) -> tuple[Plain, Tensors]:
+        """Return all it consists of, as JSON holds it and as tensors."""
+        return {}, {"mean": self.mean, "deviation": self.deviation}
+
+    @classmethod
+    def from_plain(cls, plain: Plain, tensors: Tensors) -> "ArrayPipeline":
+        """Return what `plain` describes."""
+        return cls(tensors["mean"], tensors["deviation"])
+
+
+Pipeline = TablePipeline | ImagePipeline | ArrayPipeline
+PIPELINES: dict[str, type[Pipeline]] = {
+    one.kind: one for one in (TablePipeline, ImagePipeline, ArrayPipeline)
+}
+"""All pipelines by kind."""
+
+INPUTS = ("x", "X", "inputs", "features", "images")
+
+
+def read_arrays(path: PathLike) -> dict[str, Any]:
+    """Read the arrays of a .npz file; pickled objects are refused."""
+    place = Path(path)
+    if not place.is_file():
+        raise FileNotFoundError(f"{place}: no such file")
+    try:
+        with np.load(place, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except (ValueError, OSError, EOFError, AttributeError) as error:
+        raise ValueError(f"{place} must be a .npz file of plain arrays: {error}") from error
+
+
+def pick(arrays: Mapping[str, Any], names: Sequence[str], path: PathLike, what: str) -> Any:
+    """Return the first array that has one of some names."""
+    for name in names:
+        if name in arrays:
+            return arrays[name]
+    known = ", ".join(arrays) or "none"
+    raise ValueError(f"{path} must have {what} under {' or '.join(names)}, it has {known}")
+
+
+def read_inputs(path: PathLike) -> tuple[Tensor, Place]:
+    """Read the inputs of a .npz file: rows (N, F), or images (N, C, H, W) or (N, H, W)."""
+    return as_inputs(pick(read_arrays(path), INPUTS, path, "inputs"), path), _row_of(path)
+
+
+def as_inputs(found: Any, path: PathLike) -> Tensor:
+    """Check an array of inputs."""
+    if found.dtype.kind not in "fiub" or found.ndim not in (2, 3, 4) or not len(found):
+        raise ValueError(
+            f"{path}: inputs must be numbers (N, F), or images (N, C, H, W) or (N, H, W), got "
+            f"{found.dtype} of shape {found.shape}"
+        )
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"{path}: inputs must have no missing or infinite value")
+    if found.ndim == 2:
+        return torch.from_numpy(found.astype(np.float64))
+    images = torch.from_numpy(found if found.dtype == np.uint8 else found.astype(np.float32))
+    return images[:, None] if found.ndim == 3 else images
+
+
+def _row_of(path: PathLike) -> Place:
+    name = Path(path).name
+    return lambda row: f"{name}, row {row}"

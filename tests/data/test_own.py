@@ -1,0 +1,195 @@
+"""A user's own table, folder or arrays: read as an audit reads them, and again for new samples."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from lossforge.audit import read_subject
+from lossforge.data import own
+from lossforge.data.features import featurise
+from lossforge.data.pipeline import PIPELINES
+from lossforge.data.tables import encode, read_columns
+from lossforge.errors import SpecError
+
+image = pytest.importorskip("PIL.Image")
+
+SENTENCES = {
+    "refund": ("please give my money back {}", "i want a refund for order {}"),
+    "login": ("cannot sign in to account {}", "password {} does not work at all"),
+}
+
+
+def write(path, header, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+    return path
+
+
+@pytest.fixture
+def tickets(tmp_path):
+    """Forty sentences of two classes, every fifth label wrong, with ids, numbers and categories."""
+    rows = []
+    for n in range(40):
+        true = ("refund", "login")[n % 2]
+        given = true if n % 5 else ("login", "refund")[n % 2]
+        text = SENTENCES[true][n % 4 // 2].format(f"number{n % 7}")
+        rows.append((f"T-{n * 3}", text, n * 0.5, ("web", "mail", "phone")[n % 3], given, true))
+    header = ("id", "message", "minutes", "channel", "category", "truth")
+    return write(tmp_path / "tickets.csv", header, rows)
+
+
+def test_a_table_has_the_features_that_its_columns_are_read_as(tickets):
+    found = own.load(tickets, label="category", true="truth")
+    assert found.name == "tickets.csv"
+    assert found.classes == ("login", "refund")
+    assert (len(found.train), len(found.tests["test"])) == (32, 8)
+    whole = read_columns(tickets)
+    train = own.stratify(whole.labels("category", found.classes), 0.2)[0]
+    part = whole.take(train)
+    texts, *_ = featurise(part.texts("message"))
+    numbers, *_ = encode(["minutes", "channel"], part)
+    assert torch.equal(found.train.inputs, torch.cat([texts, numbers], 1))
+    assert found.train.given.tolist() == part.labels("category", found.classes).tolist()
+    assert found.train.true.tolist() == part.labels("truth", found.classes).tolist()
+    assert (found.train.given != found.train.true).any()
+
+
+def test_the_label_column_and_the_roles_are_those_of_an_audit(tickets):
+    guessed = own.read_own_table(tickets)
+    assert guessed.label == "category"
+    assert "truth" in guessed.others  # nobody said that it is no feature
+    said = own.read_own_table(tickets, true="truth")
+    assert (said.texts, said.others) == (("message",), ("minutes", "channel"))
+    assert any("'id'" in note for note in said.notes)
+    subject = read_subject(str(tickets), columns=["message"])
+    table = own.read_own_table(tickets, columns=["message"])
+    assert subject.notes == table.notes
+    assert torch.equal(subject.given, table.given)
+
+
+def rebuilt(pipeline):
+    """The pipeline after a way through JSON and safetensors."""
+    plain, tensors = pipeline.plain()
+    content = save_tensors({name: one.contiguous() for name, one in tensors.items()} or {})
+    plain = json.loads(json.dumps(plain))
+    return PIPELINES[pipeline.kind].from_plain(plain, load_tensors(content))
+
+
+def test_a_table_is_read_alike_after_a_way_through_plain_files(tickets, tmp_path):
+    pipeline = own.load(tickets, true="truth").pipeline
+    again = rebuilt(pipeline)
+    columns = ("message", "minutes", "channel")
+    new = write(
+        tmp_path / "new.csv",
+        columns,
+        [("my refund please", 3, "web"), ("words unheard of", 100.5, "pigeon")],
+    )
+    rows, where = again.read(new)
+    assert torch.equal(rows, pipeline.read(new)[0])
+    assert where(1) == f"{new}:3"
+    assert rows[1, -3:].tolist() == [0, 0, 0]  # a category that training had not
+    other = write(tmp_path / "other.csv", ("message", "channel"), [("a refund", "web")])
+    with pytest.raises(ValueError, match="has no column 'minutes'"):
+        again.read(other)
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """Two classes of small pictures, bright above or bright below."""
+    chance = np.random.default_rng(0)
+    for n in range(24):
+        pixels = chance.integers(0, 90, (12, 12, 3)).astype(np.uint8)
+        name = ("above", "below")[n % 2]
+        pixels[: 6 if n % 2 == 0 else 12, :, :][-6:] += 150
+        folder = tmp_path / "photos" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        image.fromarray(pixels).save(folder / f"{n}.png")
+    return tmp_path / "photos"
+
+
+def test_a_folder_is_read_alike_after_a_way_through_plain_files(photos):
+    found = own.load(photos, size=12, features="patches:8")
+    assert found.name == "photos/"
+    assert found.classes == ("above", "below")
+    assert found.train.inputs.shape == (20, 64)
+    torch.testing.assert_close(
+        found.train.inputs.mean(0), torch.zeros(64, dtype=torch.float32), atol=1e-4, rtol=0
+    )
+    again = rebuilt(found.pipeline)
+    rows, where = again.read(photos)
+    assert torch.equal(rows, found.pipeline.read(photos)[0])
+    assert where(0) == str(photos / "above" / "0.png")
+    one, _ = again.read(photos / "below" / "1.png")
+    torch.testing.assert_close(one[0], rows[12])
+    with pytest.raises(FileNotFoundError, match="no image there"):
+        again.read(photos / "nothing")
+
+
+def test_arrays_are_read_with_their_truth(tmp_path):
+    chance = np.random.default_rng(0)
+    y = np.array(["cat", "dog"] * 15)
+    x = chance.normal(3, 5, (30, 4))
+    np.savez(tmp_path / "a.npz", x=x, y=y[::-1], true=y)
+    found = own.load(tmp_path / "a.npz")
+    assert found.classes == ("cat", "dog")
+    assert (found.train.given != found.train.true).all()
+    torch.testing.assert_close(
+        found.train.inputs.mean(0), torch.zeros(4, dtype=torch.float32), atol=1e-5, rtol=0
+    )
+    again = rebuilt(found.pipeline)
+    torch.testing.assert_close(again.read(tmp_path / "a.npz")[0], found.pipeline.encode(
+        torch.from_numpy(x)))  # fmt: skip
+    assert own.load(tmp_path / "a.npz", label="true").train.true is not None
+    subject = read_subject(str(tmp_path / "a.npz"))
+    assert subject.dataset.is_blind
+    assert subject.where(3) == "a.npz, row 3"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "match"),
+    [
+        ({"y": np.zeros(3, int)}, "must have inputs under x or X"),
+        ({"x": np.zeros((3, 2))}, "must have labels under label or labels"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(4, int)}, "labels must be 3 whole numbers"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(3)}, "labels must be 3 whole numbers or texts"),
+        ({"x": np.full((3, 2), np.nan), "y": np.arange(3)}, "no missing or infinite value"),
+        ({"x": np.zeros((3, 2)), "y": np.zeros(3, int)}, "two classes or more, got only '0'"),
+        ({"x": np.array([{}, {}], object), "y": np.arange(2)}, "must be a .npz file of plain"),
+    ],
+)
+def test_arrays_that_cannot_be_used_are_told_in_one_line(tmp_path, arrays, match):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=match) as told:
+        own.load(tmp_path / "a.npz")
+    assert "\n" not in str(told.value)
+
+
+def test_other_content_has_another_hash_and_is_refused(tickets, photos):
+    described = own.describe(tickets, label="category", true=None)
+    assert described.name == "tickets.csv"
+    assert described.place == str(tickets.resolve())
+    assert set(described.options) == {"label", "hash"}
+    own.load(described.place, **described.options)
+    tickets.write_text(tickets.read_text().replace("phone", "fax"))
+    with pytest.raises(SpecError, match=r"tickets\.csv has changed"):
+        own.load(described.place, **described.options)
+    before = own.describe(photos)
+    assert before.name == "photos/"
+    (photos / "above" / "0.png").rename(photos / "below" / "0.png")
+    assert own.describe(photos).options != before.options
+
+
+def test_what_is_no_data_is_told(tmp_path):
+    with pytest.raises(SpecError, match="neither a data set"):
+        own.describe(tmp_path / "nothing.csv")
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(SpecError, match=r"must be a folder or a file of type \.csv"):
+        own.describe(tmp_path / "notes.txt")
+    (tmp_path / "photos").mkdir()
+    with pytest.raises(SpecError, match="a folder has its labels as folders, got label='a'"):
+        own.load(tmp_path / "photos", label="a")

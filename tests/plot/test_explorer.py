@@ -1,0 +1,108 @@
+"""The explorer as a file: what it starts with, what it refuses, how it is joined."""
+
+import json
+import re
+
+import pytest
+
+pytest.importorskip("typer")
+from typer.testing import CliRunner
+
+import lossforge
+from lossforge.cli.main import app
+from lossforge.plot import explorer
+from lossforge.plot.explore import MODULES, _read, bundle, describe, presets
+from lossforge.theory.forms import take_apart
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def given(page):
+    return json.loads(re.search(r'id="given">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_every_separation_reduction_or_sum_of_the_catalogue_is_a_preset():
+    known = {
+        name
+        for name in lossforge.names()
+        if name not in ("forward", "backward") and take_apart(lossforge.make(name), 10).understood
+    }
+    assert set(presets()) == known
+
+
+def test_the_page_is_one_small_file_without_addresses():
+    page = explorer()
+    assert len(page.encode()) < 400_000
+    code = re.sub(r"http://www\.w3\.org/2000/svg", "", page)
+    assert not re.search(r"https?://|\bfetch\(|XMLHttpRequest|import\(|innerHTML|eval\(", code)
+    assert "default-src 'none'" in page
+    assert given(page)["start"]["name"] == "BEF"
+
+
+def test_modules_import_only_those_before_them():
+    for place, module in enumerate(MODULES):
+        wanted = re.findall(r'from "\./(\w+)\.js"', _read(f"{module}.js"))
+        assert set(wanted) <= set(MODULES[:place])
+        assert len(_read(f"{module}.js").splitlines()) <= 450
+    joined = bundle()
+    assert not re.search(r"^(import|export) ", joined, re.MULTILINE)
+    assert "</script" not in joined
+
+
+def test_a_loss_is_described_by_its_parts():
+    found = describe(lossforge.parse("0.5*TS(power(q=0.3), tau=2) + 0.25*BR(linear(), rivals=9)"))
+    assert found == {
+        "lam": 0.5,
+        "tau": 2,
+        "a": 0.0,
+        "mu": 0.25,
+        "rivals": 9,
+        "own": {"kind": "power", "q": 0.3},
+        "pair": {"kind": "linear", "scale": 1},
+        "other": None,
+        "perK": False,
+        "extra": [],
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["NCE", "CE - 0.5*MAE", "CE + TS(log(), tau=1)", "BR(log()) + BR(linear())", "LDR", "SR"],
+)
+def test_other_forms_are_refused(text):
+    with pytest.raises(ValueError, match="loss must be target separation, binary reduction or"):
+        describe(lossforge.parse(text))
+
+
+def test_the_command_writes_the_file(tmp_path):
+    path = tmp_path / "page.html"
+    result = run("explore", "gce", "--noise", "pair:0.3", "--classes", 100, "--out", path)
+    assert result.exit_code == 0, result.output
+    start = given(path.read_text())["start"]
+    assert (start["name"], start["noise"], start["rate"], start["K"]) == ("GCE", "pair", 0.3, 100)
+    assert start["own"] == {"kind": "power", "q": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["NCE"], "loss must be target separation, binary reduction or their sum"),
+        (["--noise", "weights:0.5,0.5"], "noise must be symmetric:RATE or pair:RATE"),
+        (["BEFF"], "unknown loss"),
+        (["--out", "no/such/folder/x.html"], "no/such/folder"),
+    ],
+)
+def test_mistakes_are_answered_in_one_line(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run("explore", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_text_in_the_data_cannot_end_the_script():
+    page = explorer(lossforge.CE(), name="</script><b>")
+    assert "</script><b>" not in page
+    assert given(page)["start"]["name"] == "</script><b>"
