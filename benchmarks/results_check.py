@@ -14,16 +14,13 @@ from lossforge.benchmark.statistics import CONFIDENCE
 from lossforge.kernels import COMPOSED
 
 
-def circumstances(records: Sequence[Record]) -> set[tuple[str, str, str]]:
-    """Return CPU models, torch versions and paths of the losses: bits depend on them too."""
-    return {
-        (
-            str(record.about.get("device")),
-            f"torch {record.about.get('versions', {}).get('torch')}",
-            _path(record.about.get("kernel")),
-        )
-        for record in records
-    }
+def circumstances(record: Record) -> tuple[str, str, str]:
+    """Return CPU model, torch version and path of the loss: bits depend on them too."""
+    return (
+        str(record.about.get("device")),
+        f"torch {record.about.get('versions', {}).get('torch')}",
+        _path(record.about.get("kernel")),
+    )
 
 
 def _path(kernel: str | None) -> str:
@@ -32,29 +29,26 @@ def _path(kernel: str | None) -> str:
 
 
 def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
-    """Compare runs with an archive.
+    """Compare runs with an archive: bits where circumstances are the same, else intervals.
 
     Args:
-        path: The archive.
+        path: The archive; parts of it may have been made on other machines.
         records: The repeated runs.
 
     Returns:
         The criterion, and where it is not met.
     """
     kept = unpack(path)[1]
-    before, after = circumstances(kept), circumstances(records)
-    if before == after and len(before) == 1:
-        return "equal bits", differences(path, records)
-    other = " and ".join(sorted(", ".join(each) for each in after - before or after))
-    criterion = f"cells within the 95 % Welch interval, because these runs are of {other}"
-    return criterion, _missing(kept, records) + outside(kept, records)
-
-
-def _missing(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
-    ids = {record.id for record in records}
-    gone = [record for record in kept if record.id not in ids]
-    names = ("data", "loss", "noise", "seed")
-    return [f"{r.id} ({', '.join(str(r.spec[n]) for n in names)}): missing" for r in gone]
+    before = {record.id: circumstances(record) for record in kept}
+    elsewhere = {r.id for r in records if before.get(r.id, circumstances(r)) != circumstances(r)}
+    if not elsewhere:
+        return "equal bits", differences(kept, records)
+    here = [[r for r in each if r.id not in elsewhere] for each in (kept, records)]
+    other = " and ".join(
+        sorted({", ".join(circumstances(r)) for r in records if r.id in elsewhere})
+    )
+    criterion = f"equal bits, but the 95 % Welch interval for {len(elsewhere):,} runs of {other}"
+    return criterion, differences(*here) + outside(kept, records)
 
 
 def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:

@@ -370,6 +370,19 @@ def test_elsewhere_means_may_differ_by_chance_alone(places, capsys, other, shift
     assert (told in found) == bool(status)
 
 
+@pytest.mark.parametrize(("loss", "value", "status"), [("CE", 89.00001, 1), ("BEF", 91.00001, 0)])
+def test_runs_from_elsewhere_are_compared_by_intervals(places, capsys, loss, value, status):
+    """CE was done here, BEF on another machine: a last bit counts for CE alone."""
+    folder, words = places
+    again(folder, runs(losses=("BEF",), about=ABOUT | {"device": "B CPU"}))
+    assert results.main([*words, "pack", "digits"]) == 0  # CE is kept as it was
+    again(folder, runs(losses=("CE", "BEF"), changes={(loss, "instance:0.6"): value}))
+    assert results.main([*words, "check", "digits"]) == status
+    found = capsys.readouterr().out
+    assert "interval for 6 runs of A CPU" in found
+    assert (f"loss {loss}, noise instance:0.6, seed 0): " in found) == bool(status)
+
+
 def test_a_missing_run_fails_everywhere(places, capsys):
     folder, words = places
     for about in (ABOUT, ABOUT | {"device": "B CPU"}):
