@@ -154,7 +154,7 @@ def _made(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     network = make(
         about["network"], len(classes), inputs=tuple(about["inputs"]), **about["options"]
     )
-    network.load_state_dict(part("network"))
+    network.load_state_dict(part("network"), assign=True)  # in the precision it was trained in
     network.eval()
     described, pipeline = about["pipeline"], None
     if described is not None:
