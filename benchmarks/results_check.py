@@ -14,13 +14,22 @@ from lossforge.benchmark.statistics import CONFIDENCE
 from lossforge.kernels import COMPOSED
 
 
-def circumstances(record: Record) -> tuple[str, str, str]:
-    """Return CPU model, torch version and path of the loss: bits depend on them too."""
-    return (
-        str(record.about.get("device")),
-        f"torch {record.about.get('versions', {}).get('torch')}",
-        _path(record.about.get("kernel")),
-    )
+def circumstances(record: Record) -> list[str | None]:
+    """Return what bits depend on too: CPU, its instructions, torch, path of the loss."""
+    about = record.about
+    version = about.get("versions", {}).get("torch")
+    return [
+        about.get("device"),
+        about.get("instructions"),  # early records do not say them
+        version and f"torch {version}",
+        _path(about.get("kernel")),
+    ]
+
+
+def _are_alike(one: Record, other: Record) -> bool:
+    """Whether two runs must have the same bits, as far as is known."""
+    both = zip(circumstances(one), circumstances(other), strict=True)
+    return all(None in pair or pair[0] == pair[1] for pair in both)
 
 
 def _path(kernel: str | None) -> str:
@@ -39,15 +48,17 @@ def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
         The criterion, and where it is not met.
     """
     kept = unpack(path)[1]
-    before = {record.id: circumstances(record) for record in kept}
-    elsewhere = {r.id for r in records if before.get(r.id, circumstances(r)) != circumstances(r)}
+    before = {record.id: record for record in kept}
+    elsewhere = {r.id for r in records if r.id in before and not _are_alike(before[r.id], r)}
     if not elsewhere:
         return "equal bits", differences(kept, records)
     here = [[r for r in each if r.id not in elsewhere] for each in (kept, records)]
-    other = " and ".join(
-        sorted({", ".join(circumstances(r)) for r in records if r.id in elsewhere})
+    texts = {", ".join(filter(None, circumstances(r))) for r in records if r.id in elsewhere}
+    other = " and ".join(sorted(texts))
+    criterion = (
+        f"equal bits, but the 95 % Welch interval for {len(elsewhere):,} runs of {other}; "
+        "cells with one seed are not compared"
     )
-    criterion = f"equal bits, but the 95 % Welch interval for {len(elsewhere):,} runs of {other}"
     return criterion, differences(*here) + outside(kept, records)
 
 
@@ -64,7 +75,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
                 ours = list(before.values(loss, column, measure).values())
                 again = columns.get(column.key)
                 theirs = list(after.values(loss, again, measure).values()) if again else []
-                if not ours or not theirs:
+                if min(len(ours), len(theirs)) < 2:
                     continue  # missing runs are listed one by one
                 half = welch(ours, theirs)
                 shift = statistics.fmean(theirs) - statistics.fmean(ours)
@@ -78,9 +89,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
 
 
 def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return half the width of the 95 % interval of a difference of means; 0 for single values."""
-    if min(len(ours), len(theirs)) < 2:
-        return 0.0
+    """Return half the width of the 95 % interval of a difference of means of two values or more."""
     parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]
     if sum(parts) == 0:
         return 0.0

@@ -54,7 +54,8 @@ def test_a_packed_run_is_the_run_but_for_what_is_dropped(store, path):
         for epoch, kept in zip(one.metrics, other.metrics, strict=True):
             for name in ("epoch", "loss", "validation", "tests", *FITS):
                 assert kept[name] == epoch[name]
-        assert other.about == {key: one.about[key] for key in ("device", "processes", "versions")}
+        kept = ("device", "instructions", "processes", "versions")
+        assert other.about == {key: one.about[key] for key in kept}
         assert other.folder is other.transition is None
 
 

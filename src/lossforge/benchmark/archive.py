@@ -27,7 +27,8 @@ from .records import (
 
 __all__ = ["differences", "pack", "unpack"]
 
-CIRCUMSTANCES = ("device", "kernel", "processes", "versions")  # bit-identity depends on these
+# bit-identity depends on these
+CIRCUMSTANCES = ("device", "instructions", "kernel", "processes", "versions")
 
 
 def pack(store: Path, path: Path, *, grid: Grid | None = None, earlier: Path | None = None) -> Grid:

@@ -364,6 +364,7 @@ def circumstances(
         "clean_tree": clean,
         "host": socket.gethostname(),
         "device": device_name(device),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "kernel": kernels.describe(),
         "processes": world()[1],
         "command": spec.command(),
