@@ -338,4 +338,4 @@ def test_a_loss_of_ones_own_is_shown_at_first(browser, tmp_path):
     assert text(browser, "problem") == ""
     path.write_text(explorer(lossforge.parse("TS(exponential(alpha=-40), tau=1)")))
     browser.open(path, 1440)
-    assert "beyond the ranges of this page" in text(browser, "problem")
+    assert "beyond the ranges" in text(browser, "problem")

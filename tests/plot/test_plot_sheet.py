@@ -6,7 +6,7 @@ import torch
 pytest.importorskip("matplotlib")
 from typer.testing import CliRunner
 
-from lossforge import names, plot
+from lossforge import CE, names, plot, style
 from lossforge.benchmark.outputs import training_outputs
 from lossforge.cli.main import app
 
@@ -43,9 +43,48 @@ def test_a_sheet_has_its_panels(words, panels, monkeypatch, tmp_path):
     assert (tmp_path / ("losses.svg" if len(names) > 1 else f"{names[0]}.svg")).exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["own.py:Spherical"], ["TS(own.py:Cosine(c=0.3), tau=1)"], ["own.py:Spherical", "0.5*CE"]],
+    ids=str,
+)
+def test_losses_of_ones_own_are_drawn(words, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.py").write_text(
+        """
+from dataclasses import dataclass
+import torch
+from lossforge import base
+from lossforge.loss import ProbabilityLoss
+@dataclass(frozen=True)
+class Cosine(base.Smooth):
+    c: float = 0.25
+    def density(self, p):
+        return 1 + self.c * torch.cos(torch.pi * p)
+class Spherical(ProbabilityLoss):
+    def from_scores(self, scores, target):
+        log_p = scores.log_probs.gather(1, target[:, None])[:, 0]
+        return -torch.expm1(log_p - torch.logsumexp(2 * scores.log_probs, 1) / 2)
+"""
+    )
+    result = run("plot", *words, "--noise", "pair:0.3", "--out", "own.svg")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "own.svg").read_bytes().startswith(b"<?xml")
+
+
 def test_a_correction_is_shown_with_a_noise():
     assert "0.8" in str(plot.example("forward", 10))
     assert str(plot.example("GCE(q=0.3)", 10)) == "GCE(q=0.3)"
+
+
+@pytest.mark.parametrize("kind", ["svg", "png"])
+def test_every_picture_is_written_alike(kind, tmp_path):
+    (axis,) = plot.pull({"CE": CE()}, theme="dark").figure.axes
+    paths = [tmp_path / f"{stem}.{kind}" for stem in ("given", "both", "axis")]
+    style.write_picture(axis.figure, paths[0])
+    style.save(axis.figure, tmp_path / "both")
+    plot.save(axis, paths[2])
+    assert len({path.read_bytes() for path in paths}) == 1
 
 
 def test_the_same_sheet_is_the_same_file(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from . import library
-from .options import FORMS, DataDir, Trust, one_line_errors
+from .options import FORMS, DataDir, Trust, one_line_errors, typed_loss
 from .output import waiting
 
 if TYPE_CHECKING:
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def plot(
     losses: Annotated[
-        list[str] | None, typer.Argument(help="Losses or expressions.", show_default=False)
+        list[str] | None,
+        typer.Argument(
+            help="Losses or expressions, or your own my_losses.py:Name.", show_default=False
+        ),
     ] = None,
     noise: Annotated[
         str | None,
@@ -61,7 +64,7 @@ def plot(
     lossforge plot --run runs/train/0123456789abcdef
     """
     with one_line_errors():
-        names = losses or []
+        names = [typed_loss(text) for text in losses or ()]
         if not names and not run:
             raise ValueError("name a loss, or a run by --run")
         path = out or Path("shares.svg" if run else f"{_stem(names)}.svg")
