@@ -47,7 +47,8 @@ function reductionTest(state, row) {
   return { part: "binary reduction", ratio, allowed, passed: allowed === Infinity || within(ratio, allowed) };
 }
 
-const isSmooth = (state) => !termsOf(state, state.K).some(({ base }) => KINKED.includes(base.kind));
+// Whether no part that counts has a kink or a jump.
+export const isSmooth = (state) => !termsOf(state, state.K).some(({ base }) => KINKED.includes(base.kind));
 
 // The claim: raising the true class's logit never increases the expected loss.
 export function verdict(state) {

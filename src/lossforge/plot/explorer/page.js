@@ -1,7 +1,7 @@
 // The page: one state, drawn whenever it changes; a run of training beside it.
 
 import { KINDS, POINT_RANGE, make } from "./base.js";
-import { limitOf, noiseRow, provedRate, verdict } from "./certify.js";
+import { isSmooth, limitOf, noiseRow, provedRate, verdict } from "./certify.js";
 import { baseSliders, copyButton, handles, menu, slider } from "./controls.js";
 import { chart, field, regions } from "./draw.js";
 import { coefficient, lossPython, lossText, pullAt, termsOf, valueAt } from "./loss.js";
@@ -142,8 +142,9 @@ function drawVerdict(found) {
   one("status").textContent = WORDS[found.status];
   const binding = found.binding;
   let numbers = "";
-  if (binding) numbers = binding.allowed === Infinity ? `${binding.part}: any decreasing h will do` : `${binding.part}: ratio ${short(binding.ratio)} of ${short(binding.allowed)} allowed, margin ${short(100 * found.margin)} %`;
+  if (binding) numbers = binding.allowed === Infinity ? `${binding.part}: any decreasing h will do` : `${binding.part}: ratio ${short(binding.ratio)} of ${short(binding.allowed)} allowed, margin ${short(100 * found.margin)}\u00a0%`;
   else numbers = found.tests.filter((test) => !test.passed).map((test) => `${test.part}: ratio ${short(test.ratio)}, allowed ${short(test.allowed)}`).join("; ");
+  if (!numbers && found.status === "ASK" && !isSmooth(state)) numbers = "A base function with a kink or a jump is left to Python.";
   if (found.witness) numbers = `At probability ${short(found.witness.x)} of the true class and ${short(found.witness.y)} of its rival a larger logit of the true class raises the expected loss.`;
   one("numbers").textContent = numbers;
   one("meaning").textContent = MEANING[found.status];
@@ -170,7 +171,7 @@ function drawFrontier() {
   const here = [state.noise === "pair" ? 1 : low, state.rate], ends = [peaks[0], 1];
   chart(one("frontier"), {
     x: ends, y: [0, 1], xlabel: "share of the wrong labels that go to one class",
-    xticks: [[ends[0], `${short(ends[0])} symmetric`], [1, "1 pair"]].map(([at, text], i) => [at + (i ? -0.06 : 0.09) * (1 - ends[0] || 0.01), text]),
+    xticks: K > 2 ? [[ends[0], `1/${K - 1} symmetric`, "start"], [1, "all: pair", "end"]] : [[1, "all: symmetric and pair", "end"]],
     fill: [...limit, [1, 1.2], [ends[0], 1.2]],
     lines: [{ points: limit, style: "reference CE" }, ...(judged ? [{ points: mine, style: "mine" }] : [])],
     marks: [{ x: Math.min(1, Math.max(ends[0], here[0])), y: here[1], style: "here" }],
@@ -178,6 +179,7 @@ function drawFrontier() {
   const rates = [["symmetric", low], ["pair", 1]].map(([name, peak]) => `${name} ${short(Math.floor(1e4 * provedRate(state, peak)) / 1e4)} of ${short(1 / (1 + peak))}`);
   const said = judged ? `Ratio tests prove it below these rates: ${rates.join(", ")}.` : "The ratio tests of this page do not judge this loss; the command below does.";
   one("frontier-note").textContent = `${said} The dot is your noise.`;
+  one("key-proved").hidden = !judged;
   one("ask-frontier").hidden = judged;
   one("frontier-command").textContent = `lossforge frontier "${lossText(state)}" --classes ${K}`;
 }
