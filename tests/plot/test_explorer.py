@@ -167,7 +167,7 @@ def test_a_loss_of_ones_own_is_shown_by_the_parts_that_it_declares(own):
         ("own_losses.py:Silent", "declares no parts"),
         ("own_losses.py:Growing", "values are not those of its parts"),
         ("own_losses.py:Changed(linear(), tau=1)", "Changed overrides from_scores"),
-        ("TS(own_losses.py:Power, tau=1)", "base functions that the page knows; got TS(power(q=0.5), tau=1)"),
+        ("TS(own_losses.py:Power, tau=1)", "that the page knows; got TS(power(q=0.5), tau=1)"),
         ("own_losses.py:Missing", "has no 'Missing'"),
     ],
 )
