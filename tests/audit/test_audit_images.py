@@ -72,12 +72,14 @@ def test_a_training_folder_needs_no_other(tmp_path, monkeypatch):
 
 def test_a_suspect_can_be_looked_at(tmp_path):
     found = read_folder(photos(tmp_path / "photos"))
-    kind, _, content = found.picture(0).partition(",")
-    assert kind == "data:image/jpeg;base64"
-    image = Image.open(io.BytesIO(base64.b64decode(content)))
-    assert image.size == (96, 96)
-    red, _, blue = np.asarray(image).mean((0, 1))
-    assert blue > red + 100
+    picture(tmp_path / "photos" / "blue" / "00.png", (9, 9, 200), (400, 200))
+    for row, kind, size in ((0, "jpeg", (112, 224)), (1, "png", (48, 40))):
+        head, _, content = found.picture(row).partition(",")
+        assert head == f"data:image/{kind};base64"
+        image = Image.open(io.BytesIO(base64.b64decode(content)))
+        assert image.size == size  # whole, smaller if it was large
+        red, _, blue = np.asarray(image).mean((0, 1))
+        assert blue > red + 100
 
 
 def test_unreadable_images_are_named_and_counted(tmp_path):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..catalog import find, outside, parse, read
 from ..errors import SpecError
-from ..theory import certify
+from ..theory import Witness, certify
 from .noise import Estimated
 
 # In order of preference, which decides between losses that certificates and training cannot
@@ -40,6 +40,7 @@ class Candidate:
             None if it is not proved for the estimate itself.
         accuracy: The share of held-out noisy labels that networks trained with it predict; None if
             none was trained.
+        witness: A prediction at which the claim fails, if one was found.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Candidate:
     reason: str
     proved_share: float | None
     accuracy: float | None = None
+    witness: Witness | None = None
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,10 @@ def _certify(name: str, found: Estimated) -> Candidate:
     reading = read(name)
     loss = reading.loss
     status: Status = "HOPELESS"
+    witness = None
     try:
         verdict = certify(loss, found.estimate.T)
-        status, reason = verdict.status, verdict.reason
+        status, reason, witness = verdict.status, verdict.reason, verdict.witness
     except ValueError as error:
         if not found.dominated:
             raise
@@ -100,7 +103,7 @@ def _certify(name: str, found: Estimated) -> Candidate:
     share = None
     if status == "PROVED" and found.resampled:
         share = sum(_proved(loss, T) for T in found.resampled) / len(found.resampled)
-    return Candidate(name, reading.text, code_of(name), status, reason, share)
+    return Candidate(name, reading.text, code_of(name), status, reason, share, witness=witness)
 
 
 def _proved(loss: object, T: Tensor) -> bool:

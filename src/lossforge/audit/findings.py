@@ -1,5 +1,6 @@
 """The findings of an audit, as plain values and as CSV."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -122,7 +123,9 @@ class Audit:
                 }
                 for one in noise.confusions
             ],
-            "losses": [asdict(one) for one in self.candidates],
+            "losses": [
+                {**asdict(one), "witness": _witness(one, classes)} for one in self.candidates
+            ],
             "recommended": asdict(self.recommended),
             "suspects": [asdict(one) for one in self.suspects],
         }
@@ -150,3 +153,14 @@ class Audit:
     def transition_csv(self) -> str:
         """Write the transition matrix as CSV, for `lossforge certify --noise FILE`."""
         return matrix_csv(self.noise.estimate.T, self.subject.dataset.classes)
+
+
+def _witness(one: Candidate, classes: Sequence[str]) -> str | None:
+    """Describe the prediction at which a loss has no guarantee, in the names of the classes."""
+    if one.witness is None:
+        return None
+    true, prediction = classes[one.witness.target], one.witness.text(lambda k: classes[k])
+    return (
+        f"for a sample of class {true} predicted {prediction}, the expected loss grows with the "
+        f"logit of {true}, by {one.witness.value:.2g} per unit"
+    )

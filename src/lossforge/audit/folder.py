@@ -2,17 +2,20 @@
 
 import json
 import re
+import shlex
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from ..data.source import PathLike
 from ..files import write_atomically
-from ..report.page import SHOWN, audit_page
+from ..report.page import audit_page
 from .findings import Audit
 from .kept import check_place
+from .subject import Subject
 
 PAGE = "index.html"
+PICTURES = 20_000_000  # characters of images on the page; the suspects after them have none
 FILES = (PAGE, "suspects.csv", "transition.csv", "audit.json")
 
 
@@ -53,7 +56,8 @@ def write_audit(found: Audit, folder: Path, command: str) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True)
     plain = found.to_dict()
-    page = audit_page(plain, command=command, pictures=_pictures(found))
+    cleaning = _cleaning(found.subject, folder)
+    page = audit_page(plain, command=command, pictures=_pictures(found), cleaning=cleaning)
     contents = (page, found.suspects_csv(), found.transition_csv(), json.dumps(plain) + "\n")
     for name, content in zip(FILES, contents, strict=True):
         write_atomically(folder / name, content.encode())
@@ -62,10 +66,29 @@ def write_audit(found: Audit, folder: Path, command: str) -> Path:
 
 def _pictures(found: Audit) -> dict[int, str]:
     """Return the images of the suspects on the page; one that has gone meanwhile is left out."""
-    images = {}
-    for one in found.suspects[:SHOWN]:
+    images, length = {}, 0
+    for one in found.suspects:
         with suppress(OSError, ValueError):
             image = found.subject.picture(one.index)
             if image is not None:
                 images[one.index] = image
+                length += len(image)
+        if length > PICTURES:
+            break
     return images
+
+
+def _cleaning(subject: Subject, folder: Path) -> str:
+    """Return the command that applies exported decisions; nothing for data it does not take."""
+    if subject.path is None:
+        return ""
+    name = subject.path.resolve()
+    words = ["lossforge", "clean", str(subject.path), "--audit", str(folder)]
+    words += [
+        "--decisions",
+        "decisions.csv",
+        "--relabel",
+        "--out",
+        f"{name.stem}-clean{name.suffix}",
+    ]
+    return shlex.join(words)

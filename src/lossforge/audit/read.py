@@ -4,6 +4,7 @@ import base64
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,14 +35,13 @@ from ..data.own import (
 from ..data.patches import read_atoms
 from ..data.pipeline import ArrayPipeline
 from ..data.source import PathLike
-from ..errors import extra
 from ..noise import NoiseSpec, noise_rate
 from ..training import generator
 from .subject import Subject, has_images
 from .table import read_table
 
 PIXELS = "pixels"
-THUMBNAIL = 96
+PICTURE, TINY = 224, 64  # the longest side of an image on the page; what is kept without loss
 _BATCH = 64
 
 
@@ -217,9 +217,10 @@ def read_folder(
         "images",
         dataset,
         where=lambda row: str(files.path(row)),
-        picture=lambda row: _thumbnail(files, row),
+        picture=cache(partial(_picture, files)),
         notes=tuple(notes),
         sha256=content_hash(Path(path)),
+        path=Path(path),
     )
 
 
@@ -271,10 +272,11 @@ def _decode(files: ImageFiles, on_read: Callable[[int, int], object] | None) -> 
     return pixels
 
 
-def _thumbnail(files: ImageFiles, row: int) -> str:
-    """Return the centre of an image as a data URL."""
-    larger = replace(files, size=THUMBNAIL, resize=THUMBNAIL)
-    pixels = larger[torch.tensor([row])][0].permute(1, 2, 0).numpy()
+def _picture(files: ImageFiles, row: int) -> str:
+    """Return an image as a data URL, whole and small."""
+    image = files.reduced(row, PICTURE)
+    kind = "PNG" if max(image.size) <= TINY else "JPEG"
     stream = io.BytesIO()
-    extra("PIL.Image", "bench").fromarray(pixels).save(stream, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode("ascii")
+    image.save(stream, kind, quality=80)
+    content = base64.b64encode(stream.getvalue()).decode("ascii")
+    return f"data:image/{kind.lower()};base64,{content}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import torch
@@ -30,6 +31,7 @@ class Subject:
         ids: The values of a sample in the user's own columns that identify it, by column.
         label: The column of labels, for a table.
         sha256: Of a file or folder, see `lossforge.data.own.content_hash`; None for a data set.
+        path: Where the table or folder of images is that `lossforge clean` takes.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Subject:
     ids: Callable[[int], dict[str, str]] = lambda row: {}
     label: str | None = None
     sha256: str | None = None
+    path: Path | None = None
 
     def __post_init__(self) -> None:
         if not self.dataset.is_blind:

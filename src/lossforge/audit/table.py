@@ -8,7 +8,7 @@ from ..data.pipeline import TablePipeline
 from ..data.source import PathLike
 from .subject import Subject
 
-_SHOWN = 160  # characters of a text
+_SHOWN = 1000  # characters of a text
 
 
 def read_table(
@@ -49,4 +49,5 @@ def read_table(
         ids=lambda row: {name: str(table[name][row]) for name in found.ids},
         label=found.label,
         sha256=content_hash(table.path),
+        path=table.path,
     )

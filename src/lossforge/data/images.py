@@ -83,6 +83,17 @@ class ImageFiles:
             pixels[i] = image.resize((size, size), bilinear, box=edges)
         return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 
+    def reduced(self, position: int, longest: int) -> Any:
+        """Read a whole image as Pillow's, in RGB, made smaller if a side is longer than that."""
+
+        def use(image: Any) -> Any:
+            image.draft("RGB", (longest, longest))  # JPEG files are decoded smaller, and faster
+            found = _rgb(image)
+            found.thumbnail((longest, longest))
+            return found
+
+        return _read(self.path(position), use)
+
     def unreadable(
         self, progress: Callable[[int, int], object] | None = None
     ) -> list[tuple[Path, str]]:

@@ -13,21 +13,27 @@ from ..style import COLOURS, DASHES, inline_svg
 from ..text import printable
 from .panels import Group
 from .results import Results
+from .review import pairs, review_data
 from .tables import Sheet
 
 PROTOCOLS = {
     "reduced": "follow a reduced protocol (less data, a smaller network or a shorter schedule)",
     "own": "follow a protocol of their own",
 }
-SHOWN = 60  # suspects on the page of an audit; the table beside it has all
 MOST_CLASSES = 20  # of a transition matrix that is shown in full
 VERDICTS = {
-    "PROVED": "better",
-    "REFUTED": "worse",
-    "HOPELESS": "worse",
-    "UNDECIDED": "",
-    "UNCERTIFIED": "",
+    "PROVED": "proved",
+    "REFUTED": "no guarantee for this noise",
+    "HOPELESS": "no loss can have a guarantee for this noise",
+    "UNDECIDED": "not decided",
+    "UNCERTIFIED": "not covered by the theory",
 }
+TOPS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)  # ends of the line that a share is drawn on
+AUDIT_FILES = (
+    ("suspects.csv", "all suspects"),
+    ("transition.csv", "the matrix"),
+    ("audit.json", "everything"),
+)
 
 
 @dataclass(frozen=True)
@@ -190,25 +196,42 @@ def _fine(text: str) -> Any:
 
 
 def audit_page(
-    found: Mapping[str, Any], *, command: str, pictures: Mapping[int, str] | None = None
+    found: Mapping[str, Any],
+    *,
+    command: str,
+    pictures: Mapping[int, str] | None = None,
+    cleaning: str = "",
 ) -> str:
-    """Write the page of an audit.
+    """Write the page of an audit, on which its suspects are reviewed.
 
     Args:
         found: The result of `lossforge.audit.Audit.to_dict`.
         command: The command that repeats the audit.
-        pictures: Thumbnails of suspects by index, as data URLs.
+        pictures: Images of suspects by index, as data URLs.
+        cleaning: The command that applies exported decisions, if the data can be cleaned.
     """
+    classes, markup = found["data"]["classes"], extra("markupsafe", "bench").Markup
     text: str = _template("audit.html.jinja").render(
         found=found,
         command=command,
+        cleaning=cleaning,
         facts=_audit_facts(found),
+        files=AUDIT_FILES,
+        top=_top(found["noise"]["high"]),
+        most=_top(max([one["high"] for one in found["confusions"]], default=1.0)),
         pictures=pictures or {},
-        suspects=found["suspects"][:SHOWN],
-        matrix=len(found["data"]["classes"]) <= MOST_CLASSES,
+        review=markup(review_data(found, pictures or {})),
+        pairs=pairs(found),
+        places={name: place for place, name in enumerate(classes)},
+        matrix=len(classes) <= MOST_CLASSES,
         verdicts=VERDICTS,
     )
     return text
+
+
+def _top(share: float) -> float:
+    """Return where the line ends that a share is drawn on."""
+    return next(top for top in TOPS if share <= top)
 
 
 def _audit_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -218,7 +241,6 @@ def _audit_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         (what, f"{data['rows']:,}"),
         ("classes", f"{len(data['classes']):,}"),
         ("labels wrong", f"{100 * noise['rate']:.1f} %"),
-        ("95 % interval", f"{100 * noise['low']:.1f} to {100 * noise['high']:.1f} %"),
         ("suspicious", f"{len(found['suspects']):,}"),
         ("loss", found["recommended"]["name"]),
     ]
