@@ -2,10 +2,13 @@
 
 import errno
 import os
+import re
 import tempfile
 import uuid
 from contextlib import suppress
 from pathlib import Path
+
+_DRAFT = re.compile(r"\.(.+)\.[0-9a-f]{32}\.part", re.DOTALL)
 
 
 def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> None:
@@ -37,6 +40,12 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
     finally:
         with suppress(OSError):  # a read-only file system refuses even to remove what is not there
             temporary.unlink()
+
+
+def draft_of(path: Path) -> str | None:
+    """Return the name of the file whose unfinished content a killed process left here, if so."""
+    found = _DRAFT.fullmatch(path.name)
+    return found[1] if found else None
 
 
 def _flush_folder(folder: Path) -> None:

@@ -39,11 +39,14 @@ def finding(losses=("BEF", "GCE", "CE"), T=None, repeats=1, **fields):
     """An audit of labels whose noise is known, as if a network had seen them."""
     T = symmetric(len(CLASSES), 0.2) if T is None else T
     true, given = labels(T=T)
-    probs = posterior(true, T)
+    return finding_about(subject(given, **fields), posterior(true, T), losses, repeats)
+
+
+def finding_about(about, probs, losses=("BEF", "GCE", "CE"), repeats=1):
+    """An audit of a subject, with these probabilities out of fold."""
     generator = torch.Generator().manual_seed(0)
-    found = estimate([probs] * repeats, given, generator=generator, resamples=20)
+    found = estimate([probs] * repeats, about.given, generator=generator, resamples=20)
     candidates = certify_candidates(losses, found)
-    about = subject(given, **fields)
     method = Method("mlp", "CE", 5, repeats, (4, 9), 0.8, 0, 1.5)
     suspects = tuple(find_suspects(probs, about))
     advice = recommend(candidates, found)

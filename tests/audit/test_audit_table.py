@@ -84,8 +84,8 @@ def test_a_category_stays_a_category(tmp_path):
 
 
 def test_a_long_text_is_cut(tmp_path):
-    rows = [(f"word{i} " * 60, "ab"[i % 2]) for i in range(60)]
-    assert len(read_table(table(tmp_path, ("text", "label"), rows)).text(0)) == 160
+    rows = [(f"word{i} " * 200, "ab"[i % 2]) for i in range(60)]
+    assert len(read_table(table(tmp_path, ("text", "label"), rows)).text(0)) == 1000
 
 
 @pytest.mark.parametrize(

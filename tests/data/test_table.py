@@ -180,7 +180,7 @@ def test_refused_arguments(people, arguments, error, message):
         (",a,label\n0,1,x\n1,2,y\n", "has a column without a name, perhaps row numbers"),
         ("a,label\n", "must have at least one row"),
         ("", "must have at least one row"),
-        ("a,label\n\xff,x\n", "must be UTF-8 text"),
+        ("a,label\n\xff,x\n", "is not UTF-8 text; convert it first"),
     ],
 )
 def test_bad_content_is_placed(tmp_path, content, message):

@@ -333,11 +333,12 @@ class _Page(HTMLParser):
         self.elements: list[str] = []
         self.words: list[str] = []
         self.drawn: set[str] = set()
-        self.depth = 0
+        self.depth, self.holds_json = 0, False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = " ".join(name for name, _ in attrs)
+        self.holds_json = ("type", "application/json") in attrs
         if tag == "svg" or self.depth:
             self.depth += tag == "svg"
             self.drawn.add(f"{tag} {names}")
@@ -349,10 +350,15 @@ class _Page(HTMLParser):
         self.depth -= tag == "svg"
 
     def handle_endtag(self, tag: str) -> None:
+        self.holds_json = False
         self.depth -= tag == "svg"
 
     def handle_data(self, data: str) -> None:
-        self.words.append(data)
+        if self.holds_json:
+            for one in json.loads(data)["suspects"]:
+                self.words += [one["where"], one["text"]]
+        else:
+            self.words.append(data)
 
 
 @cache
@@ -394,7 +400,8 @@ def _browser_faults(folder: Path, pages: Sequence[Path], names: Sequence[str]) -
             yield from (f"Chromium complains: {line}" for line in browser.complaints())
             if browser.run("window.hit") is not None:
                 yield f"a script of a name ran in {page}"
-            if (scripts := browser.run("document.querySelectorAll('script').length")) != 1:
+            ours = "document.querySelectorAll('script:not([type])').length"  # others hold data
+            if (scripts := browser.run(ours)) != 1:
                 yield f"{page} has {scripts} scripts"
             for url in browser.requests():
                 if not url.startswith("data:") and url != page.resolve().as_uri():

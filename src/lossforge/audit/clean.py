@@ -8,7 +8,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,8 @@ from ..data.own import SUFFIXES, WEIGHT, content_hash
 from ..data.source import PathLike
 from ..data.tables import label_name, read_columns
 from ..errors import extra
-from ..files import write_atomically
-from ..text import csv_text, from_csv_cell
+from ..files import draft_of, write_atomically
+from ..text import csv_text, encodable, from_csv_cell
 from .read import list_images
 
 How = Literal["drop", "relabel", "weights"]
@@ -78,8 +78,9 @@ def clean(
         out: The file to write, of the same type as a table. For a folder of images a .csv file that
             lists them, or a folder for copies.
         decisions: A CSV file with the columns index and decision, one of accept, keep and skip,
-            and perhaps label, another label than the suggested one. Only accepted suspects are
-            changed. Without it all suspects are.
+            and perhaps label, the label to give instead of the suggested one, and given, the label
+            that was decided on. The page of the audit exports such a file. Only accepted suspects
+            are changed. Without it all suspects are.
     """
     source, target = Path(data), Path(out)
     found = _read_audit(Path(audit), source)
@@ -134,7 +135,9 @@ def _read_decisions(
 ) -> dict[int, tuple[str, str]]:
     """Read the decision and the label, if any, on each suspect by index; the last one counts."""
     table = read_columns(path)
+    names = {encodable(name): name for name in classes}  # as a CSV file can hold them
     labels = table.values.get("label", [""] * len(table))
+    given = table.values.get("given", [""] * len(table))
     found = {}
     for row, (index, decision) in enumerate(zip(table["index"], table["decision"], strict=True)):
         if not str(index).isdecimal() or int(index) not in suspects:
@@ -142,12 +145,17 @@ def _read_decisions(
         if decision not in DECISIONS:
             known = ", ".join(DECISIONS)
             raise ValueError(f"{table.where(row)}: decision must be {known}, got {decision!r}")
-        label = from_csv_cell(str(labels[row] or ""))
-        if label and label not in classes:
+        label, before = (from_csv_cell(str(cells[row] or "")) for cells in (labels, given))
+        if label and label not in names:
             raise ValueError(
                 f"{table.where(row)}: label must be a class of the audit, got {label!r}"
             )
-        found[int(index)] = (decision, label)
+        if before and names.get(before) != suspects[int(index)].given:
+            raise ValueError(
+                f"{table.where(row)}: sample {index} was given {suspects[int(index)].given!r} when "
+                f"it was audited, and {before!r} when this was decided; review the new audit"
+            )
+        found[int(index)] = (decision, names.get(label, ""))
     return found
 
 
@@ -181,7 +189,16 @@ def _clean_table(
     else:
         content = _text(source, "\t" if kind == ".tsv" else ",", label, values, changes, how)
     write_atomically(target, content)
+    _remove_drafts(target.parent.iterdir(), target.name)
     return len(table)
+
+
+def _remove_drafts(paths: Iterable[Path], name: str | None = None) -> None:
+    """Remove what killed calls left, of all files or of one; a call that still writes it fails."""
+    for path in paths:
+        draft = draft_of(path)
+        if draft is not None and name in (None, draft):
+            path.unlink(missing_ok=True)
 
 
 def _text(
@@ -255,6 +272,7 @@ def _clean_folder(
         ]
         header = ("path", "label", *([WEIGHT] if how == "weights" else []))
         write_atomically(target, csv_text([header, *filter(None, rows)]).encode())
+        _remove_drafts(target.parent.iterdir(), target.name)
         return len(names)
     if how == "weights":
         raise ValueError(f"weights need a list, out must be a .csv file, got {target}")
@@ -301,6 +319,11 @@ def _targets(
     return found
 
 
+def _is_empty(folder: Path) -> bool:
+    """Check whether a folder holds nothing, or only what a call left that was killed at once."""
+    return folder.is_dir() and all(draft_of(path) for path in folder.iterdir())
+
+
 def _copy_tree(
     source: Path,
     target: Path,
@@ -317,13 +340,14 @@ def _copy_tree(
         raise ValueError(
             f"{target} holds another cleaned copy; choose another folder, or delete it"
         )
-    if not note.is_file() and target.exists() and (target.is_file() or any(target.iterdir())):
+    if not note.is_file() and target.exists() and not _is_empty(target):
         raise ValueError(f"out must be a new or empty folder, got {target}")
     target.mkdir(parents=True, exist_ok=True)
     write_atomically(note, json.dumps(mark).encode())
     root = source / "train" if (source / "train").is_dir() else source
+    _remove_drafts([*target.rglob(".*.part")])
     for path in sorted(source.rglob("*")):
-        if not path.is_file():
+        if not path.is_file() or draft_of(path):
             continue
         below = moved.get(path, path.relative_to(root) if path.is_relative_to(root) else None)
         if below is not None:

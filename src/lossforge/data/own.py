@@ -6,8 +6,9 @@ said instead.
 
 import hashlib
 import os
-import shlex
-from collections.abc import Collection, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ LABEL_NAMES = (
 )
 WEIGHT = "label_weight"  # a column that `lossforge clean` writes
 TRUE_NAMES = ("true", "y_true", "true_labels")
+_ID = re.compile(r"(?i:(?:^|[\W_])(?:id|uid|uuid|guid)$)|[a-z]I[dD]$")
 _NO_LABEL = frozenset(("", "n/a", "nan", "null"))  # "none" and "?" may be classes
 
 
@@ -256,7 +258,7 @@ def read_own_table(
             columns with a different value in nearly every row.
         true: A column of true labels.
     """
-    table = _read(Path(path))
+    table = read_columns(path)
     notes = []
     if label is None:
         label, why = _guess_label(table, true)
@@ -289,6 +291,8 @@ def read_own_table(
     except ValueError as error:
         advice = "fill it, remove the row, or name the columns to learn from by columns="
         raise ValueError(f"{error}; {advice}") from None
+    ids = _ids(table, {*answers, *texts, *others})
+    notes += [note for name in ids for note in _repeats(table, name)]
     return OwnTable(
         table,
         label,
@@ -297,21 +301,9 @@ def read_own_table(
         None if true is None else table.labels(true, classes),
         tuple(texts),
         tuple(others),
-        _ids(table, {*answers, *texts, *others}),
+        ids,
         tuple(notes),
     )
-
-
-def _read(path: Path) -> Columns:
-    try:
-        return read_columns(path)
-    except ValueError as error:
-        if isinstance(error.__cause__, UnicodeDecodeError):
-            raise ValueError(
-                f"{path} is not UTF-8 text; convert it first, for example with "
-                f"`iconv -f LATIN1 -t UTF-8 {shlex.quote(str(path))} > utf8.csv`"
-            ) from error
-        raise
 
 
 def _guess_label(table: Columns, true: str | None = None) -> tuple[str, str]:
@@ -363,6 +355,8 @@ def _roles(
             texts.append(name)
         elif columns is None and _numbers_rows(values):
             left_out.append((name, "numbers the rows"))
+        elif columns is None and _ID.search(name) and distinct > len(values) / 2:
+            left_out.append((name, "identifies rows"))
         elif columns is None and distinct == 1:
             left_out.append((name, "has the same value in all rows"))
         elif not numeric and distinct > len(values) / 2:
@@ -387,6 +381,14 @@ def _ids(table: Columns, used: Collection[str]) -> tuple[str, ...]:
         for name, values in table.values.items()
         if name not in used and len({str(value) for value in values}) > len(values) / 2
     )
+
+
+def _repeats(table: Columns, name: str) -> Iterator[str]:
+    """Note values that do not identify one row; rows are then told apart by their numbers."""
+    counts = Counter(map(str, table[name]))
+    twice = [value for value, count in counts.items() if count > 1]
+    if twice:
+        yield f"{name!r} repeats {len(twice)} of its values, the first {twice[0]!r}"
 
 
 def _is_text(values: Sequence[object], distinct: int) -> bool:

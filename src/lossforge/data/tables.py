@@ -6,6 +6,7 @@ columns become numbers: measurements are standardised, categories one-hot.
 
 import csv
 import math
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -226,13 +227,38 @@ def _read_text(path: Path, delimiter: str) -> Columns:
         except csv.Error as error:
             raise ValueError(f"{path}:{begin}: {error}") from error
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path} must be UTF-8 text: {error}") from error
+            raise ValueError(_encoding(path)) from error
     header = rows[0] if rows else []
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise ValueError(f"{path}:{lines[0]}: column names must differ, got {twice!r} twice")
     values = dict(zip(header, zip(*rows[1:], strict=True), strict=False))
     return Columns(path, values, lambda row: f"{path}:{lines[row + 1]}")
+
+
+def _encoding(path: Path) -> str:
+    """Say what to do about a text file that is not UTF-8."""
+    raw = path.read_bytes()
+    kind = "UTF-16" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else "LATIN1"
+    lines = raw.split(b"\n")
+    bad = [number for number, line in enumerate(lines, 1) if not _is_utf8(line)]
+    if kind == "LATIN1" and any(_is_utf8(line) and not line.isascii() for line in lines):
+        return (
+            f"{path}:{bad[0]} is not UTF-8 text, as other lines are; the file has mixed encodings: "
+            f"repair this line{f' and {len(bad) - 1} more' if len(bad) > 1 else ''}"
+        )
+    return (
+        f"{path} is not UTF-8 text; convert it first, for example with "
+        f"`iconv -f {kind} -t UTF-8 {shlex.quote(str(path))} > utf8.csv`"
+    )
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _read_parquet(path: Path) -> Columns:

@@ -23,14 +23,14 @@ def review_data(found: Mapping[str, Any], pictures: Mapping[int, str]) -> str:
             "given": places[one["given"]],
             "suggested": places[one["suggested"]],
             "confidence": [one["confidence"], one["suggested_confidence"]],
-            "where": printable(one["where"]),
-            "ids": [printable(f"{name} {value}") for name, value in one["ids"].items()],
-            "text": printable(one["text"]),
+            "where": printable(one["where"], "\n"),
+            "ids": [printable(f"{name} {value}", "\n") for name, value in one["ids"].items()],
+            "text": printable(one["text"], "\n"),
             "picture": pictures.get(one["index"], ""),
         }
         for one in found["suspects"]
     ]
-    classes = [{"name": printable(name), "cell": csv_cell(name)} for name in data["classes"]]
+    classes = [{"name": printable(name, "\n"), "cell": csv_cell(name)} for name in data["classes"]]
     content = {"key": _key(data), "classes": classes, "suspects": suspects}
     return json.dumps(content).replace("<", "\\u003c")  # no text can end the element
 
