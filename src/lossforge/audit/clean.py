@@ -8,7 +8,7 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -67,6 +67,7 @@ def clean(
     how: How,
     out: PathLike,
     decisions: PathLike | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
 ) -> Cleaned:
     """Write data without the wrong labels that an audit found.
 
@@ -81,6 +82,7 @@ def clean(
             and perhaps label, the label to give instead of the suggested one, and given, the label
             that was decided on. The page of the audit exports such a file. Only accepted suspects
             are changed. Without it all suspects are.
+        on_progress: Called with the number of files copied so far, and of all files of a folder.
     """
     source, target = Path(data), Path(out)
     found = _read_audit(Path(audit), source)
@@ -89,7 +91,8 @@ def clean(
     if strange := {one.label for one in changes.values()} - set(found["data"]["classes"]):
         raise ValueError(f"labels must be classes of the audit, got {min(strange)!r}")
     if source.is_dir():
-        total = _clean_folder(source, target, found, changes, how)
+        report = on_progress or (lambda done, total: None)
+        total = _clean_folder(source, target, found, changes, how, report)
     else:
         total = _clean_table(source, target, found, changes, how)
     return Cleaned(target, total, len(changes), undecided)
@@ -261,7 +264,12 @@ def _parquet(
 
 
 def _clean_folder(
-    source: Path, target: Path, found: Mapping[str, Any], changes: Mapping[int, Change], how: How
+    source: Path,
+    target: Path,
+    found: Mapping[str, Any],
+    changes: Mapping[int, Change],
+    how: How,
+    report: Callable[[int, int], object],
 ) -> int:
     files, given, classes = list_images(source)
     names = [classes[k] for k in given.tolist()]
@@ -277,7 +285,8 @@ def _clean_folder(
     if how == "weights":
         raise ValueError(f"weights need a list, out must be a .csv file, got {target}")
     paths = [files.path(index) for index in range(len(names))]
-    _copy_tree(source, target, _targets(files.root, paths, changes, how), found, changes, how)
+    _claim_tree(target, found, changes, how)
+    _copy_tree(source, target, _targets(files.root, paths, changes, how), report)
     return len(names)
 
 
@@ -324,15 +333,10 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and all(draft_of(path) for path in folder.iterdir())
 
 
-def _copy_tree(
-    source: Path,
-    target: Path,
-    moved: Mapping[Path, Path | None],
-    found: Mapping[str, Any],
-    changes: Mapping[int, Change],
-    how: How,
+def _claim_tree(
+    target: Path, found: Mapping[str, Any], changes: Mapping[int, Change], how: How
 ) -> None:
-    """Copy a tree file by file, what it is a copy of noted first; complete an interrupted copy."""
+    """Note in a folder what it is a copy of; raise unless it is new, or an interrupted one."""
     plan = [found["data"]["sha256"], how, [(k, one.label) for k, one in sorted(changes.items())]]
     mark = {"plan": hashlib.sha256(json.dumps(plan).encode()).hexdigest()}
     note = target / MARK
@@ -344,11 +348,20 @@ def _copy_tree(
         raise ValueError(f"out must be a new or empty folder, got {target}")
     target.mkdir(parents=True, exist_ok=True)
     write_atomically(note, json.dumps(mark).encode())
-    root = source / "train" if (source / "train").is_dir() else source
     _remove_drafts([*target.rglob(".*.part")])
-    for path in sorted(source.rglob("*")):
-        if not path.is_file() or draft_of(path):
-            continue
+
+
+def _copy_tree(
+    source: Path,
+    target: Path,
+    moved: Mapping[Path, Path | None],
+    report: Callable[[int, int], object],
+) -> None:
+    """Copy a tree file by file, except what is there already."""
+    root = source / "train" if (source / "train").is_dir() else source
+    paths = [path for path in sorted(source.rglob("*")) if path.is_file() and not draft_of(path)]
+    for done, path in enumerate(paths):
+        report(done, len(paths))
         below = moved.get(path, path.relative_to(root) if path.is_relative_to(root) else None)
         if below is not None:
             place = target / root.relative_to(source) / below

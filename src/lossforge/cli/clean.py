@@ -4,9 +4,11 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from rich.progress import BarColumn, TimeRemainingColumn
 
 from . import library
 from .options import one_line_errors
+from .output import progress_bar
 
 
 def clean(
@@ -53,7 +55,18 @@ def clean(
         how: Literal["drop", "relabel", "weights"] = (
             "drop" if drop else "relabel" if relabel else "weights"
         )
-        found = library.clean.clean(data, audit=audit, how=how, out=out, decisions=decisions)
+        with progress_bar("copying", BarColumn(), TimeRemainingColumn()) as bar:
+            task = bar.add_task("", total=None, visible=False)
+            found = library.clean.clean(
+                data,
+                audit=audit,
+                how=how,
+                out=out,
+                decisions=decisions,
+                on_progress=lambda n, total: bar.update(
+                    task, completed=n, total=total, visible=True
+                ),
+            )
         done = {"drop": "left out", "relabel": "relabelled", "weights": "down-weighted"}
         typer.echo(f"{found.changed:,} of {found.total:,} samples are {done[how]}", err=True)
         if found.undecided:
