@@ -134,7 +134,10 @@ def test_the_command_that_cleans_is_quoted_and_left_out_where_there_is_none(foun
 def test_pictures_end_where_the_page_would_become_too_large(found, tmp_path, monkeypatch):
     monkeypatch.setattr(audit_folder, "PICTURES", 100)
     subject = replace(found.subject, picture=lambda row: f"data:image/png;base64,{row:040}")
-    text = write_audit(replace(found, subject=subject), tmp_path, "").read_text()
+    told, shown = [], replace(found, subject=subject)
+    page = write_audit(shown, tmp_path, "", on_picture=lambda *at: told.append(at))
+    text, total = page.read_text(), len(found.suspects)
+    assert told == [(1, total), (2, total)]
     assert len(found.suspects) > 3
     assert [bool(one["picture"]) for one in review(text)["suspects"][:4]] == [
         True,

@@ -245,6 +245,7 @@ def test_another_label_can_be_chosen(photos, browser):
     )
     browser.run(choose.format(classes.index(other)))
     assert stored(browser) == {one.index: ("accept", other)}
+    assert cards(browser, ".suggested")[0] == other
     browser.run(choose.format(classes.index(one.given)))
     assert stored(browser) == {one.index: ("keep", "")}
 

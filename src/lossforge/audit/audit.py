@@ -87,7 +87,12 @@ def audit(
         method = replace(found.method, seconds=time.perf_counter() - start)
         found = replace(found, method=method)
         if out is not None:
-            write_audit(found, out, command)
+            write_audit(
+                found,
+                out,
+                command,
+                on_picture=lambda n, total: report(Progress("reading suspects", n, total)),
+            )
         return found
 
     with unfinished(out) as place:

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,25 +47,33 @@ def check_folder(folder: PathLike) -> None:
         raise OSError(error.errno, f"cannot write: {error.strerror}", str(there)) from None
 
 
-def write_audit(found: Audit, folder: Path, command: str) -> Path:
+def write_audit(
+    found: Audit,
+    folder: Path,
+    command: str,
+    *,
+    on_picture: Callable[[int, int], object] | None = None,
+) -> Path:
     """Write the files of an audit, and return the page.
 
     Args:
         found: The findings.
         folder: Where to write, created if missing.
         command: The command that repeats the audit, shown on the page.
+        on_picture: Called as images of suspects are read, with their number and that of suspects.
     """
     folder.mkdir(parents=True, exist_ok=True)
     plain = found.to_dict()
     cleaning = _cleaning(found.subject, folder)
-    page = audit_page(plain, command=command, pictures=_pictures(found), cleaning=cleaning)
+    pictures = _pictures(found, on_picture or (lambda done, total: None))
+    page = audit_page(plain, command=command, pictures=pictures, cleaning=cleaning)
     contents = (page, found.suspects_csv(), found.transition_csv(), json.dumps(plain) + "\n")
     for name, content in zip(FILES, contents, strict=True):
         write_atomically(folder / name, content.encode())
     return folder / PAGE
 
 
-def _pictures(found: Audit) -> dict[int, str]:
+def _pictures(found: Audit, report: Callable[[int, int], object]) -> dict[int, str]:
     """Return the images of the suspects on the page; one that has gone meanwhile is left out."""
     images, length = {}, 0
     for one in found.suspects:
@@ -73,6 +82,7 @@ def _pictures(found: Audit) -> dict[int, str]:
             if image is not None:
                 images[one.index] = image
                 length += len(image)
+                report(len(images), len(found.suspects))
         if length > PICTURES:
             break
     return images
