@@ -63,3 +63,18 @@ def test_hard_bootstrapping_beats_plain_cross_entropy_under_symmetric_noise(seed
         for method in ("plain", "hard_bootstrap")
     )
     assert hard > plain + 4
+
+
+def test_soft_bootstrapping_makes_predictions_more_certain():
+    """Its second term is the entropy of the prediction, which Reed et al. say it minimises."""
+    inputs, true = two_moons(200)
+    given = torch.where(torch.arange(200) % 4 == 0, 1 - true, true)
+    entropies = []
+    for text in ("plain", "soft_bootstrap(beta=0.9)", "soft_bootstrap(beta=0.7)"):
+        model = mlp(2, 2)
+        one_step(make_method(text), nn.CrossEntropyLoss(), [model], inputs, given, epochs=300)
+        with torch.no_grad():
+            u = model(inputs).softmax(1)
+        entropies.append(float(-(u * u.log()).sum(1).mean()))
+    assert entropies[0] > entropies[1] + 0.02
+    assert entropies[1] > entropies[2] + 0.05

@@ -43,6 +43,20 @@ def test_two_steps_are_those_of_the_equations():
     torch.testing.assert_close(state.memory["average"], averages)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_equal_class_weights_leave_the_mean_of_the_regulariser(reduction):
+    """A mean divides by the weights of the labels; lam weighs the mean over samples."""
+    inputs, given = two_moons(12)
+    plain, weighted = (
+        one_step(
+            make_method("elr"), nn.CrossEntropyLoss(weight=weight, reduction=reduction),
+            [mlp(2, 2)], inputs, given, lr=0.01,
+        ).model
+        for weight in (None, torch.full((2,), 2.0 if reduction == "mean" else 1.0))
+    )  # fmt: skip
+    assert_weights(weighted, plain)
+
+
 def test_certain_predictions_stay_finite():
     inputs, given = two_moons(12)
     model = mlp(2, 2)

@@ -35,6 +35,14 @@ def test_equal_losses_are_all_clean():
     assert smaller_component(torch.full((5,), 0.3)).tolist() == [1.0] * 5
 
 
+@pytest.mark.parametrize("broken", [torch.inf, torch.nan])
+def test_losses_that_are_not_finite_are_not_clean(broken):
+    losses = torch.tensor([0.1, 0.2, 0.15, 3.0, 3.1])
+    found = smaller_component(torch.cat([losses, torch.tensor([broken])]))
+    torch.testing.assert_close(found, torch.cat([smaller_component(losses), torch.zeros(1)]))
+    assert smaller_component(torch.tensor([broken, broken])).tolist() == [0.0, 0.0]
+
+
 def cross_entropies(model, inputs, given):
     with torch.no_grad():
         return torch.stack([

@@ -56,10 +56,12 @@ def test_coteaching_exchanges_the_samples_of_smallest_loss():
 
 
 def test_the_forget_rate_follows_the_released_schedule():
+    """There the first epoch that is trained is number 1; number 0 is a test of random weights."""
     method = make_method("coteaching(forget_rate=0.4, gradual=5, exponent=2)")
-    gradual = torch.linspace(0, 0.4**2, 5).tolist()
-    assert [method.rate(epoch) for epoch in range(7)] == pytest.approx([*gradual, 0.4, 0.4])
-    assert make_method("coteaching(forget_rate=0.4, gradual=1)").rate(0) == 0
+    schedule = [*torch.linspace(0, 0.4**2, 5).tolist(), 0.4, 0.4, 0.4]
+    assert [method.rate(epoch) for epoch in range(7)] == pytest.approx(schedule[1:])
+    for gradual in (0, 1):
+        assert make_method(f"coteaching(forget_rate=0.4, gradual={gradual})").rate(0) == 0.4
 
 
 def test_coteaching_needs_a_rate_and_never_guesses_it():

@@ -8,8 +8,9 @@ from training_problems import assert_weights, descended, digits_accuracy, mlp, o
 
 import lossforge
 from lossforge.errors import SpecError
-from lossforge.training import make_method
+from lossforge.training import Batch, Diverged, Epoch, make_method
 from lossforge.training.methods.transition import anchor_estimate, dual_estimate
+from lossforge.training.sample_loss import SampleLoss
 
 
 def released_anchor(probs, *, filter_outlier):
@@ -99,6 +100,32 @@ def test_steps_are_those_of_the_equations(name, loss):
     assert_weights(state.model, expected)
 
 
+def test_a_class_that_no_label_has_leaves_finite_weights():
+    """Its column of dual T is 0, and so is the probability of its label."""
+    inputs, given = two_moons(40)
+    models = mlp(2, 3), mlp(2, 3, seed=4)
+    state = one_step(
+        make_method("forward(warm_up=1, estimate='dual')"), nn.CrossEntropyLoss(), models,
+        inputs, given, epochs=3,
+    )  # fmt: skip
+    assert state.memory["T"][:, 2].tolist() == [0.0, 0.0, 0.0]
+    assert all(value.isfinite().all() for value in state.model.values())
+
+
+def test_a_singular_matrix_ends_the_backward_run_as_diverged():
+    """Two classes with one anchor have equal rows."""
+    inputs, given = two_moons(40)
+    models = mlp(2, 2), mlp(2, 2, seed=4)
+    with torch.no_grad():
+        models[1][2].weight.zero_()
+        models[1][2].bias.zero_()
+    with pytest.raises(Diverged, match="epoch 2"):
+        one_step(
+            make_method("backward(warm_up=1)"), nn.CrossEntropyLoss(), models, inputs, given,
+            epochs=3, lr=1e-300, schedule="constant",
+        )  # fmt: skip
+
+
 def test_options_are_checked():
     assert str(make_method("forward")) == "forward(warm_up=20, estimate='anchor', outliers=False)"
     for text in ("warm_up=0", "estimate='true'", "outliers=1"):
@@ -114,3 +141,18 @@ def test_forward_correction_beats_plain_cross_entropy_under_symmetric_noise(seed
         for method in ("plain", "forward(warm_up=5, estimate='dual')")
     )
     assert corrected > plain + 4
+
+
+@pytest.mark.parametrize("loss", ["CE", "MAE"])
+def test_the_backward_loss_is_unbiased(loss):
+    """Theorem 1 of Patrini et al.: its mean over the noisy labels is the loss of the true one."""
+    T = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.05, 0.25, 0.7]])
+    z = torch.randn(3, generator=torch.Generator().manual_seed(0))
+    u = z.softmax(0)
+    clean = -u.log() if loss == "CE" else 1 - u
+    criterion = nn.CrossEntropyLoss() if loss == "CE" else lossforge.MAE()
+    sample_loss = SampleLoss(criterion, torch.device("cpu"))
+    epoch = Epoch(5, [], sample_loss, None, {"T": T}, torch.Generator())
+    batch = Batch(torch.arange(3), torch.empty(3, 0), torch.arange(3), 3.0)
+    values = make_method("backward(warm_up=1)").values(epoch, batch, z.expand(3, 3))
+    torch.testing.assert_close(T @ values, clean)

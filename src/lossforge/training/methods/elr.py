@@ -50,4 +50,6 @@ class ELR(Method):
         average[rows] = self.beta * average[rows] + (1 - self.beta) * now
         regulariser = torch.log1p(-(average[rows] * probs).sum(1))
         keep = batch.target != epoch.loss.ignore_index
-        return epoch.loss(logits, batch.target) + self.lam * torch.where(keep, regulariser, 0)
+        # the mean of the values divides by the weights of the labels, that of this by their number
+        lam = self.lam * (batch.kept / float(keep.sum()) if epoch.loss.mean else 1)
+        return epoch.loss(logits, batch.target) + lam * torch.where(keep, regulariser, 0)

@@ -75,11 +75,19 @@ def smaller_component(values: Tensor) -> Tensor:
 
     Expectation maximisation with the stopping rules of the released code. It starts from two means,
     found from the ends instead of at random, so that equal losses make equal bits. All values are
-    of that component if they are equal.
+    of that component if they are equal; one that is not finite has posterior 0.
 
     Args:
         values: (N,) in float64.
     """
+    finite = values.isfinite()
+    posteriors = torch.zeros_like(values)
+    if finite.any():
+        posteriors[finite] = _posteriors(values[finite])
+    return posteriors
+
+
+def _posteriors(values: Tensor) -> Tensor:
     low, high = values.min(), values.max()
     if low == high:
         return torch.ones_like(values)

@@ -15,8 +15,9 @@ class CoTeaching(Method):
     r"""Train each of two networks on the samples of smallest loss of the other.
 
     Of a batch, each network keeps the share 1 - r of samples with the smallest values of the loss,
-    and its peer descends along their mean. r grows linearly from 0 in the first epoch to
-    `forget_rate ** exponent` in epoch number `gradual`, and is `forget_rate` from then on.
+    and its peer descends along their mean. r grows linearly to `forget_rate ** exponent`, from a
+    share 1 / (`gradual` - 1) of that in the first epoch, as in the released code, whose epoch 0
+    is not trained; in epoch number `gradual` and from then on it is `forget_rate`.
 
     Args:
         forget_rate: The share of samples to leave out in the end, in [0, 1): an estimate of the
@@ -44,9 +45,9 @@ class CoTeaching(Method):
 
     def rate(self, epoch: int) -> float:
         """Return the share of samples that an epoch, counted from 0, leaves out."""
-        if epoch >= self.gradual:
+        if epoch + 1 >= self.gradual:
             return self.forget_rate
-        return float(self.forget_rate**self.exponent * epoch / max(1, self.gradual - 1))
+        return float(self.forget_rate**self.exponent * (epoch + 1) / (self.gradual - 1))
 
     def step(self, epoch: Epoch, batch: Batch) -> Step:
         logits = [network(batch.inputs) for network in epoch.networks]

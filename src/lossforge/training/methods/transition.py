@@ -20,7 +20,8 @@ class ForwardCorrected(Method):
 
     In the first `warm_up` epochs a second network learns the noisy labels with cross entropy, and
     the first rests. T is then estimated from its predictions on the training samples, and the first
-    network is trained for the other epochs; metrics of the first epochs are those of the second.
+    network is trained for the other epochs. In the first epochs, the training accuracy is that of
+    the second network, the loss 0, and all tests are of the first, whose weights are the initial.
 
     Args:
         warm_up: Epochs of the network that T is estimated with, 1 or more.
@@ -78,9 +79,7 @@ class ForwardCorrected(Method):
 
     def values(self, epoch: Epoch, batch: Batch, logits: Tensor) -> Tensor:
         wide = logits.float() if logits.dtype == torch.bfloat16 else logits
-        log_T = epoch.memory["T"].log().to(wide.dtype)
-        noisy = (wide.log_softmax(1)[:, :, None] + log_T).logsumexp(1)
-        return epoch.loss(noisy, batch.target)
+        return epoch.loss(noisy_log_probs(wide, epoch.memory["T"].log()), batch.target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +99,28 @@ class BackwardCorrected(ForwardCorrected):
 
     def values(self, epoch: Epoch, batch: Batch, logits: Tensor) -> Tensor:
         labels = batch.target.clamp(min=0)  # those below are ignored
-        weights = torch.linalg.inv(epoch.memory["T"])[labels]
+        inverse, singular = torch.linalg.inv_ex(epoch.memory["T"])
+        # two classes with one anchor: the run then ends as diverged
+        weights = torch.where(singular > 0, torch.nan, inverse)[labels]
         up, down = (
             epoch.loss.expected(logits, part, batch.target)
             for part in (weights.clamp(min=0), -weights.clamp(max=0))
         )
         return up - down
+
+
+def noisy_log_probs(logits: Tensor, log_T: Tensor) -> Tensor:
+    """(N, K) log-probabilities of the noisy labels, log uT.
+
+    Args:
+        logits: Of the true classes (N, K).
+        log_T: The logarithm of the transition matrix (K, K); -inf where it is 0.
+    """
+    joint = logits.log_softmax(1)[:, :, None] + log_T.to(logits.dtype)
+    # a label that no class gets is left at -inf, without a gradient, which would be NaN
+    possible = (log_T > -torch.inf).any(0)
+    found = torch.where(possible, joint, 0).logsumexp(1)
+    return torch.where(possible, found, -torch.inf)
 
 
 def anchor_estimate(probs: Tensor, *, outliers: bool = False) -> Tensor:
@@ -131,7 +146,20 @@ def dual_estimate(T: Tensor, predicted: Tensor, given: Tensor) -> Tensor:
         predicted: Predicted classes (N,).
         given: Given labels (N,).
     """
-    counts = torch.bincount(predicted * len(T) + given, minlength=len(T) ** 2).view(T.shape)
-    rows = counts.double() / counts.sum(1, keepdim=True).clamp(min=1)
-    product = T @ rows
+    product = T @ label_shares(predicted, given, len(T))
     return product / product.sum(1, keepdim=True)
+
+
+def label_shares(predicted: Tensor, given: Tensor, classes: int) -> Tensor:
+    """Count the shares of the given labels among the samples of each predicted class (K, K).
+
+    The row of a class that is never predicted is 0.
+
+    Args:
+        predicted: Predicted classes (N,).
+        given: Given labels (N,).
+        classes: K.
+    """
+    counts = torch.bincount(predicted * classes + given, minlength=classes**2)
+    table = counts.view(classes, classes)
+    return table.double() / table.sum(1, keepdim=True).clamp(min=1)
