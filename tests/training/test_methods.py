@@ -25,7 +25,9 @@ CASES = {
     "mentornet_pd": "mentornet_pd(percentile=0.6)",
     "forward": "forward(warm_up=1, estimate='dual')",
     "backward": "backward(warm_up=1)",
+    "adaptation": "adaptation(warm_up=1)",
     "dmi": "dmi(warm_up=1)",
+    "entropy": "entropy(lam=0.5)",
 }
 SETTINGS = Settings(epochs=4, batch_size=16, lr=0.05, probe=30, clip=0.5, weight_decay=1e-3)
 PAGE = (Path(__file__).parents[2] / "docs" / "methods.md").read_text()

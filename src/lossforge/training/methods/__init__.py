@@ -6,9 +6,11 @@ from typing import Any
 
 from ...errors import SpecError, unknown
 from ..method import Method
+from .adaptation import NoiseAdaptation
 from .bootstrapping import HardBootstrap, SoftBootstrap
 from .dmi import DMI
 from .elr import ELR
+from .entropy import EntropyRegularised
 from .mentornet import MentorNetPD
 from .mixture import MixtureSelection
 from .mixup import Mixup
@@ -29,7 +31,9 @@ METHODS: dict[str, type[Method]] = {
         MentorNetPD,
         ForwardCorrected,
         BackwardCorrected,
+        NoiseAdaptation,
         DMI,
+        EntropyRegularised,
     )
 }
 """All methods by name; the first is the plain loop."""
