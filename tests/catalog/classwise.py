@@ -53,6 +53,16 @@ def ngce(u: Tensor, t: int, q: float = 0.7, scale: float = 1.0) -> Tensor:
     return normalised(lambda v, k: gce(v, k, q), u, t, scale)
 
 
+@CASES.entry("NMAE", symmetric=True, bound=0.25, settings=[{"scale": 3.0}])
+def nmae(u: Tensor, t: int, scale: float = 1.0) -> Tensor:
+    return normalised(lambda v, k: 2 * (1 - v[k]), u, t, scale)
+
+
+@CASES.entry("NRCE", symmetric=True, bound=0.25, settings=[{"scale": 3.0}])
+def nrce(u: Tensor, t: int, scale: float = 1.0) -> Tensor:
+    return normalised(lambda v, k: 9.2103 * sum(v[j] for j in range(len(v)) if j != k), u, t, scale)
+
+
 def negated(loss: Value, ceiling: Tensor, u: Tensor, t: int) -> Tensor:
     """Normalised negative loss: what is left below the ceiling, normalised, from one."""
     room = [ceiling - loss(u, k) for k in range(len(u))]

@@ -39,6 +39,8 @@ CLASSES = [
     "NCE",
     "NFL",
     "NGCE",
+    "NMAE",
+    "NRCE",
     "AUL",
     "AGCE",
     "AEL",

@@ -97,6 +97,40 @@ class NGCE(Named, Normalised):
 
 
 @register(
+    "NMAE",
+    "scale (1 - p_y) / (K - 1)",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    caveat="Half of it in APL's code, which divides 1 - p_y by the sum of 2 (1 - p_k) over k.",
+    tune={"scale": SCALE},
+)
+class NMAE(Named, Normalised):
+    """Normalised mean absolute error.
+
+    Args:
+        scale: A factor.
+    """
+
+    def __init__(self, *, scale: float = 1.0, **policy: Unpack[Policy]) -> None:
+        super().__init__(base.Linear(), scale=scale, **policy)
+
+
+@register(
+    "NRCE",
+    "scale RCE_y / sum_k RCE_k = scale (1 - p_y) / (K - 1)",
+    kind="symmetric",
+    bounded=True,
+    paper="ma2020apl",
+    caveat="The same loss as NMAE. APL's code multiplies RCE by (K - 1) / 4 instead of dividing it "
+    "by its sum over the classes.",
+    tune={"scale": SCALE},
+)
+class NRCE(NMAE):
+    """Normalised reverse cross entropy."""
+
+
+@register(
     "NNCE",
     "1 - s_y / sum_k s_k, s = log max(p, eps) - log eps",
     kind="symmetric",
