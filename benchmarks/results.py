@@ -3,7 +3,7 @@
 run    do all runs of the grids results/*, into runs/results/NAME; finished ones are not repeated
 pack   write results/NAME.jsonl.gz from runs/results/NAME; keeps committed runs that are not there
 check  compare runs/results/NAME with results/NAME.jsonl.gz
-write  write docs/results.md and its figures from results/*.jsonl.gz only
+write  write docs/results.md and its figures, and the section of docs/methods.md, from results/ only
 """
 
 import argparse
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from results_check import compare
 from results_data import ENDING, ROOT
+from results_methods import write_section
 from results_page import write_page
 
 from lossforge.benchmark import presets, read_grid
@@ -124,7 +125,7 @@ def main(words: Sequence[str] | None = None) -> int:
             return pack_all(args.names, args.runs, args.results)
         if args.verb == "check":
             return check(args.names, args.runs, args.results)
-        for path in write_page(args.results, args.docs):
+        for path in [*write_page(args.results, args.docs), *write_section(args.results, args.docs)]:
             print(path)
     except KeyboardInterrupt:
         say("stopped")

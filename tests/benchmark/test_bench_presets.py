@@ -49,6 +49,7 @@ RESULTS = (
     "cifar10-mini",
     "ablation",
     "flatness",
+    "methods",
 )
 NAMES = (
     *OWN,
