@@ -30,6 +30,8 @@ class Subject:
         ids: The values of a sample in the user's own columns that identify it, by column.
         label: The column of labels, for a table.
         sha256: Of a file or folder, see `lossforge.data.own.content_hash`; None for a data set.
+        probs: (N, K) probabilities of the classes from a model that was not trained on the sample,
+            float64; None if an audit has to compute them.
     """
 
     name: str
@@ -43,10 +45,15 @@ class Subject:
     ids: Callable[[int], dict[str, str]] = lambda row: {}
     label: str | None = None
     sha256: str | None = None
+    probs: Tensor | None = None
 
     def __post_init__(self) -> None:
         if not self.dataset.is_blind:
             raise ValueError("dataset must hold neither true labels nor tests")
+        if self.probs is not None:
+            expected = (len(self.given), self.dataset.num_classes)
+            if tuple(self.probs.shape) != expected:
+                raise ValueError(f"probs must be {expected}, got {tuple(self.probs.shape)}")
 
     @property
     def given(self) -> Tensor:

@@ -147,7 +147,13 @@ class RunSpec(Frozen):
             if name in self.training or value != _default(type(self), name):
                 words += ["--set", f"{name}={json.dumps(value)}"]
         own = {} if self.place is None else self.data_options
-        for name, option in (("label", "--label"), ("true", "--true"), ("columns", "--column")):
+        for name, option in (
+            ("label", "--label"),
+            ("true", "--true"),
+            ("columns", "--column"),
+            ("weight", "--weight"),
+            ("features", "--features"),
+        ):
             found = own.get(name, [])
             for value in found if isinstance(found, list) else [found]:
                 words += [option, value]
@@ -206,7 +212,10 @@ def resolve(spec: RunSpec, *, loss: Reading | None = None, noise: NoiseSpec | No
         if value is not None and value < 1:
             raise SpecError(f"{name} must be 1 or more, got {value}")
     canonical(spec.training)
-    return Run(spec, loss.loss, noise, make_method(spec.method), loss.code)
+    method = make_method(spec.method)
+    if spec.place is not None and "weight" in spec.data_options and not method.weighs:
+        raise SpecError(f"{spec.method} takes no weights of samples; --weight none leaves them out")
+    return Run(spec, loss.loss, noise, method, loss.code)
 
 
 def hashes(loss: Reading) -> dict[str, str]:
