@@ -11,8 +11,10 @@ from image_fixtures import save as save_photo
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from lossforge.audit import read_subject
 from lossforge.data import embeddings, own
 from lossforge.data.embeddings import Sentences, described, embed_texts, read_rows
+from lossforge.data.features import scale
 from lossforge.data.pipeline import PIPELINES
 from lossforge.errors import SpecError
 
@@ -156,6 +158,21 @@ def test_own_texts_are_embedded_and_new_ones_alike(encoder, tmp_path):
     assert torch.equal(rows, found.pipeline.read(path)[0])
     with pytest.raises(SpecError, match="has changed: its SHA-256 must be 0123"):
         own.load(path, features=data.options["features"], features_hash="0123")
+
+
+@quiet
+def test_an_audit_reads_texts_by_a_model_and_says_so(encoder, tmp_path):
+    path = table(tmp_path)
+    name = f"sentence-transformers:{encoder}"
+    found = read_subject(str(path), features=name)
+    texts = [line.rpartition(",")[0] for line in path.read_text().splitlines()[1:]]
+    expected = scale(embed_texts(str(encoder), texts))
+    torch.testing.assert_close(found.dataset.train.inputs, expected)
+    assert found.notes[-1] == f"features {name}"
+    assert found.text(0) == texts[0]
+    path.write_text("\n".join(["size,label", *(f"{n % 7},{n % 2}" for n in range(60))]) + "\n")
+    with pytest.raises(ValueError, match="must have a column of texts for embeddings, got none"):
+        read_subject(str(path), features=name)
 
 
 def test_own_rows_of_a_file_take_the_place_of_columns(tmp_path):
