@@ -74,8 +74,6 @@ def main() -> None:
         model.fit(texts, given)
         found = model.score(new, true)
         print(f"{loss:10}{100 * found:6.1f} % of the test paragraphs", flush=True)
-    question = "find the minimum of a function of several variables"
-    print(f"{question!r} is about {model.predict([question])[0]}")
 
 
 if __name__ == "__main__":

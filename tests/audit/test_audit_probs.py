@@ -174,6 +174,8 @@ def single(_float64_and_seed):
         ("digits", "bert", "features must be a .npy file, 'sentence-transformers:MODEL', 'timm:M"),
         ("digits", "timm:resnet18", "can only be chosen for images, digits has none"),
         ("digits", "sentence-transformers:x", "can only be chosen for texts, digits has none"),
+        ("photos", "sentence-transformers:x", "can only be chosen for texts, photos has none"),
+        ("a.npz", "sentence-transformers:x", "can only be chosen for texts, a.npz has none"),
     ],
 )
 def test_features_that_do_not_fit_are_refused(data, features, told):

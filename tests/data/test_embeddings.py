@@ -129,6 +129,18 @@ def test_texts_are_embedded_once_for_each_model(encoder, cache, monkeypatch):
         config.write_text(before)
 
 
+def test_a_model_that_cannot_be_loaded_is_told_in_one_line(monkeypatch):
+    pytest.importorskip("sentence_transformers")
+
+    def offline(place):
+        raise OSError("We couldn't connect to the hub.\nCheck your connection.")
+
+    monkeypatch.setattr(embeddings, "_sentence_encoder", offline)
+    with pytest.raises(ValueError, match="'some/name' cannot be loaded: We couldn't") as error:
+        embed_texts("some/name", TEXTS)
+    assert "\n" not in str(error.value)
+
+
 def table(tmp_path):
     rows = [f"{TEXTS[n % 4]} {n % 5},{'card' if n % 4 < 2 else 'money'}" for n in range(40)]
     path = tmp_path / "t.csv"

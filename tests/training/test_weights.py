@@ -95,7 +95,7 @@ def test_the_divisor_is_the_weight_of_what_is_kept():
 
 def test_a_batch_of_weight_0_makes_no_step_and_none_at_all_is_refused(data):
     inputs, labels = data
-    with pytest.raises(ValueError, match="all are ignored or have the weight 0"):
+    with pytest.raises(ValueError, match="with a positive weight, got none"):
         fitted(samples(inputs, labels, torch.zeros(N)))
     one = torch.zeros(N)
     one[3] = 1.0

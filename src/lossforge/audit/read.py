@@ -87,24 +87,25 @@ def read_subject(
             raise ValueError(
                 f"{what} can only be named for a table ({', '.join(SUFFIXES)}), got {data!r}"
             )
-    if pred_probs is None:
-        _check_features(features)
-        if classes_file is not None:
-            raise ValueError("classes_file is for the columns of pred_probs, which are not given")
-    elif features is not None:
-        raise ValueError(
-            "with pred_probs no network is trained, which features are for; give one of the two"
-        )
     if noise is not None and not is_name(data):
         raise ValueError(
             f"noise can only be added to the data sets of `lossforge data list`, got {data!r}"
         )
+    if pred_probs is None and classes_file is not None:
+        raise ValueError("classes_file is for the columns of pred_probs, which are not given")
+    if pred_probs is not None and features is not None:
+        raise ValueError(
+            "with pred_probs no network is trained, which features are for; give one of the two"
+        )
+    _check_features(features)
+    sentences = features if model_of(features, SENTENCES) is not None else None
+    if sentences is not None and not table and not is_name(data):
+        raise ValueError(f"{features} can only be chosen for texts, {data} has none")
     report = on_progress or (lambda progress: None)
     bare = pred_probs is not None or is_rows(features)
     if is_name(data):
-        found = read_named(data, noise, features=features, seed=seed, data_dir=data_dir)
+        found = read_named(data, noise, features=sentences, seed=seed, data_dir=data_dir)
     elif table:
-        sentences = features if model_of(features, SENTENCES) is not None else None
         found = read_table(path, label=label, columns=columns, features=sentences, bare=bare)
     elif path.suffix.lower() == ARRAYS:
         found = read_array_file(path)
@@ -187,7 +188,7 @@ def read_named(
     Args:
         name: One of `lossforge.data.names()`, case-insensitive.
         noise: As `lossforge train` takes it, such as "symmetric:0.4"; None keeps the labels.
-        features: "sentence-transformers:MODEL" for texts; others are left to the caller.
+        features: "sentence-transformers:MODEL" for texts, in place of TF-IDF.
         seed: Of the noise.
         data_dir: Where the data are, instead of the usual folders.
     """

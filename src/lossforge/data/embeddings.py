@@ -251,8 +251,15 @@ class _Loaded:
     def network(self) -> Any:
         if self._found is None:
             # Building a network draws weights before it reads them; the random state is kept.
-            with torch.random.fork_rng(devices=[]):
-                self._found = self._load(self._place)
+            try:
+                with torch.random.fork_rng(devices=[]):
+                    self._found = self._load(self._place)
+            except (OSError, RuntimeError, ValueError) as error:  # of many lines, some of them
+                reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+                raise ValueError(
+                    f"the {self._kind} model {self._place!r} cannot be loaded: {reason}; give a "
+                    "folder that holds one, or a name that its library can download"
+                ) from error
         return self._found
 
     def identity(self) -> NDArray[Any]:

@@ -57,7 +57,8 @@ class Fit:
                 labelled += int((labels != epoch.loss.ignore_index).sum())
         if not sums:
             raise ValueError(
-                "samples must have a label that counts, all are ignored or have the weight 0"
+                "samples must have a label that the loss does not ignore, with a positive weight, "
+                "got none"
             )
         value, hits = distributed.total(torch.stack(sums)).cpu().double().sum(0).tolist()
         return value / divisor if divisor else 0.0, 100 * hits / labelled
