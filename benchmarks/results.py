@@ -1,7 +1,7 @@
 """The results of this project: run, pack, check and write them.
 
 run    do all runs of the grids results/*, into runs/results/NAME; finished ones are not repeated
-pack   write results/NAME.jsonl.gz from runs/results/NAME
+pack   write results/NAME.jsonl.gz from runs/results/NAME; keeps committed runs that are not there
 check  compare runs/results/NAME with results/NAME.jsonl.gz
 write  write docs/results.md and its figures from results/*.jsonl.gz only
 """
@@ -51,8 +51,8 @@ def pack_all(names: Sequence[str], runs: Path, results: Path) -> int:
         done = {record.id for record in read_records(runs / name)}
         path = results / f"{name}{ENDING}"
         grid = Grid(preset.name, preset.title, preset.table, tuple(wanted))
-        pack(runs / name, path, grid=grid)
-        count, size = len(done & set(wanted)), path.stat().st_size
+        pack(runs / name, path, grid=grid, earlier=path if path.is_file() else None)
+        count, size = len(read_records(path)), path.stat().st_size
         print(
             f"{path}: {count:,} of {len(wanted):,} runs, {size:,} bytes, {size / count:.0f} a run"
         )

@@ -14,16 +14,22 @@ from lossforge.benchmark.statistics import CONFIDENCE
 from lossforge.kernels import COMPOSED
 
 
-def circumstances(records: Sequence[Record]) -> set[tuple[str, str, str]]:
-    """Return CPU models, torch versions and paths of the losses: bits depend on them too."""
-    return {
-        (
-            str(record.about.get("device")),
-            f"torch {record.about.get('versions', {}).get('torch')}",
-            _path(record.about.get("kernel")),
-        )
-        for record in records
-    }
+def circumstances(record: Record) -> list[str | None]:
+    """Return what bits depend on too: CPU, its instructions, torch, path of the loss."""
+    about = record.about
+    version = about.get("versions", {}).get("torch")
+    return [
+        about.get("device"),
+        about.get("instructions"),  # early records do not say them
+        version and f"torch {version}",
+        _path(about.get("kernel")),
+    ]
+
+
+def _are_alike(one: Record, other: Record) -> bool:
+    """Whether two runs must have the same bits, as far as is known."""
+    both = zip(circumstances(one), circumstances(other), strict=True)
+    return all(None in pair or pair[0] == pair[1] for pair in both)
 
 
 def _path(kernel: str | None) -> str:
@@ -32,29 +38,28 @@ def _path(kernel: str | None) -> str:
 
 
 def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
-    """Compare runs with an archive.
+    """Compare runs with an archive: bits where circumstances are the same, else intervals.
 
     Args:
-        path: The archive.
+        path: The archive; parts of it may have been made on other machines.
         records: The repeated runs.
 
     Returns:
         The criterion, and where it is not met.
     """
     kept = unpack(path)[1]
-    before, after = circumstances(kept), circumstances(records)
-    if before == after and len(before) == 1:
-        return "equal bits", differences(path, records)
-    other = " and ".join(sorted(", ".join(each) for each in after - before or after))
-    criterion = f"cells within the 95 % Welch interval, because these runs are of {other}"
-    return criterion, _missing(kept, records) + outside(kept, records)
-
-
-def _missing(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
-    ids = {record.id for record in records}
-    gone = [record for record in kept if record.id not in ids]
-    names = ("data", "loss", "noise", "seed")
-    return [f"{r.id} ({', '.join(str(r.spec[n]) for n in names)}): missing" for r in gone]
+    before = {record.id: record for record in kept}
+    elsewhere = {r.id for r in records if r.id in before and not _are_alike(before[r.id], r)}
+    if not elsewhere:
+        return "equal bits", differences(kept, records)
+    here = [[r for r in each if r.id not in elsewhere] for each in (kept, records)]
+    texts = {", ".join(filter(None, circumstances(r))) for r in records if r.id in elsewhere}
+    other = " and ".join(sorted(texts))
+    criterion = (
+        f"equal bits, but the 95 % Welch interval for {len(elsewhere):,} runs of {other}; "
+        "cells with one seed are not compared"
+    )
+    return criterion, differences(*here) + outside(kept, records)
 
 
 def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
@@ -70,7 +75,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
                 ours = list(before.values(loss, column, measure).values())
                 again = columns.get(column.key)
                 theirs = list(after.values(loss, again, measure).values()) if again else []
-                if not ours or not theirs:
+                if min(len(ours), len(theirs)) < 2:
                     continue  # missing runs are listed one by one
                 half = welch(ours, theirs)
                 shift = statistics.fmean(theirs) - statistics.fmean(ours)
@@ -84,9 +89,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
 
 
 def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return half the width of the 95 % interval of a difference of means; 0 for single values."""
-    if min(len(ours), len(theirs)) < 2:
-        return 0.0
+    """Return half the width of the 95 % interval of a difference of means of two values or more."""
     parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]
     if sum(parts) == 0:
         return 0.0

@@ -12,6 +12,42 @@ DOCS = Path(__file__).parent
 IMAGES = DOCS / "images"
 RUNS = DOCS.parent / "results" / "banking77.jsonl.gz"
 SHOWN = {"CE": "cross entropy", "GCE": "GCE", "BEF": "BEF()"}
+NOISES = {
+    "symmetric:0.4": "40 % wrong at random",
+    "asymmetric:0.4": "40 % wrong, similar classes",
+    "instance:0.6": "60 % wrong, hard samples",
+}
+
+
+def draw_memorising() -> Any:
+    """Draw test accuracy over training, cross entropy and BEF, from the runs on Banking77."""
+    curves: dict[tuple[str, str], list[list[float]]] = {}
+    for record in read_records(RUNS):
+        curve = record.curve("test", "top1")
+        curves.setdefault((record.spec["loss"], record.spec["noise"]), []).append(curve)
+    theme = THEMES["clear"]
+    with styled(theme):
+        drawn = panels(None, len(NOISES), width=0.62, height=0.8)
+        for axes, (noise, title) in zip(drawn, NOISES.items(), strict=True):
+            for loss, colour in (("CE", theme.muted), ("BEF", theme.colours[0])):
+                seeds = list(zip(*curves[loss, noise], strict=True))
+                epochs = range(1, len(seeds) + 1)
+                low, high = [min(one) for one in seeds], [max(one) for one in seeds]
+                axes.fill_between(epochs, low, high, color=colour, alpha=0.25, linewidth=0)
+                means = [mean(one) for one in seeds]
+                axes.plot(epochs, means, color=colour, linewidth=2, label=SHOWN[loss])
+                axes.annotate(
+                    f"{means[-1]:.0f}",
+                    (len(means), means[-1]),
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    va="center",
+                    color=colour,
+                )
+            axes.set(title=title, xlabel="epoch", ylim=(40, 90), xlim=(1, len(seeds) + 1))
+        drawn[0].set_ylabel("test accuracy, %")
+        drawn[0].legend(loc="lower right")
+    return drawn
 
 
 def draw_home() -> Any:
@@ -49,7 +85,11 @@ def draw_designer() -> Any:
     return drawn
 
 
-PICTURES = {"home.svg": draw_home, "designer.svg": draw_designer}
+PICTURES = {
+    "home.svg": draw_home,
+    "designer.svg": draw_designer,
+    "memorising.svg": draw_memorising,
+}
 
 if __name__ == "__main__":
     for name, draw in PICTURES.items():

@@ -87,9 +87,8 @@ def look(name: str, names: Sequence[str]) -> dict[str, Any]:
 def save(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as SVG and as PNG, and return the two paths."""
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in ("svg", "png")]
-    with style():
-        figure.savefig(paths[0], metadata={"Date": None})
-        figure.savefig(paths[1], dpi=200)
+    for path in paths:
+        write_picture(figure, path)
     return paths
 
 
@@ -104,9 +103,10 @@ def check_picture(path: Path) -> None:
 def write_picture(figure: Any, path: Path) -> None:
     """Write a figure as PNG or SVG; equal figures give equal bytes."""
     check_picture(path)
-    metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
+    # neither the time nor the version of matplotlib
+    metadata = {"Date": None, "Creator": None} if path.suffix.lower() == ".svg" else None
     with style():
-        figure.savefig(path, dpi=150, metadata=metadata)
+        figure.savefig(path, dpi=200, metadata=metadata, facecolor=figure.get_facecolor())
 
 
 def inline_svg(figure: Any, prefix: str, label: str) -> str:

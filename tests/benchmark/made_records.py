@@ -19,6 +19,7 @@ ABOUT = {
     "epoch_seconds": [0.5] * EPOCHS,
     "versions": {"lossforge": "0.1.0", "torch": "2.13.0", "python": "3.11.9"},
     "device": "A CPU",
+    "instructions": "AVX2",
     "processes": 1,
     "host": "desk",
     "command": "lossforge train",

@@ -54,7 +54,8 @@ def test_a_packed_run_is_the_run_but_for_what_is_dropped(store, path):
         for epoch, kept in zip(one.metrics, other.metrics, strict=True):
             for name in ("epoch", "loss", "validation", "tests", *FITS):
                 assert kept[name] == epoch[name]
-        assert other.about == {key: one.about[key] for key in ("device", "processes", "versions")}
+        kept = ("device", "instructions", "processes", "versions")
+        assert other.about == {key: one.about[key] for key in kept}
         assert other.folder is other.transition is None
 
 
@@ -133,6 +134,31 @@ def test_only_the_wanted_runs(tmp_path, store, records):
         pack(store, tmp_path / "f.gz", grid=replace(wanted, runs=("unfinished",)))
 
 
+def test_a_grid_can_be_packed_in_parts(tmp_path, store, path, records):
+    """A part from a new store joins the archive of another; what was done again is replaced."""
+    again = replace(records[3], parameters="0" * 64)
+    part = write(tmp_path / "part", [records[2], again])
+    known = tuple(one.id for one in records)
+    for lost in records[2:]:
+        (store / lost.id / "record.json").unlink()
+    pack(store, tmp_path / "f.gz", grid=Grid("results/digits", "A title", runs=known))
+    earlier, both = unpack(tmp_path / "f.gz")
+    pack(
+        part,
+        tmp_path / "f.gz",
+        grid=Grid("results/digits", "A title", runs=known),
+        earlier=tmp_path / "f.gz",
+    )
+    header, packed = unpack(tmp_path / "f.gz")
+    assert [one.id for one in packed] == [one.id for one in records[:4]]
+    assert packed[3].parameters == "0" * 64
+    assert [replace(one, about={}) for one in packed[:2]] == [
+        replace(one, about={}) for one in both
+    ]
+    assert header["seconds"] == earlier["seconds"] + 4
+    assert header["unfinished"] == [one.id for one in records[4:]]
+
+
 def test_a_store_of_two_grids_is_refused(tmp_path, store):
     (store / "grid-other.json").write_text('{"name": "other", "runs": []}')
     with pytest.raises(ValueError, match=r"one grid.*other, results/digits"):
@@ -141,7 +167,7 @@ def test_a_store_of_two_grids_is_refused(tmp_path, store):
 
 def test_runs_done_again_with_the_same_bits_do_not_differ(store, path):
     again = [replace(one, about={"device": "other"}) for one in read_records(store)]
-    assert differences(path, again[::-1]) == []
+    assert differences(unpack(path)[1], again[::-1]) == []
 
 
 @pytest.mark.parametrize(
@@ -162,7 +188,7 @@ def test_runs_done_again_with_the_same_bits_do_not_differ(store, path):
 def test_a_changed_run_is_named(store, path, change, told):
     again = read_records(store)
     again[3] = change(again[3])
-    (line,) = differences(path, again)
+    (line,) = differences(unpack(path)[1], again)
     assert line.startswith(f"{again[3].id} (data digits, loss JAL-CE, noise symmetric:0.4, seed 1)")
     assert told in line
 
@@ -179,20 +205,20 @@ def test_archives_of_earlier_versions_have_the_last_share_of_labels_fitted(store
         for name in FITS:
             values = [epoch[name] for epoch in other.metrics]
             assert values == [None, None, one.metrics[-1][name]]
-    assert differences(path, again) == []
+    assert differences(unpack(path)[1], again) == []
     again[3] = changed(again[3], 2, noise_fit=1.0)
-    (line,) = differences(path, again)
+    (line,) = differences(unpack(path)[1], again)
     assert line.endswith("noise_fit 1.0 instead of 13.0")
 
 
 def test_missing_and_new_runs_are_named(store, path):
     again = read_records(store)
     new = made("GCE", "clean", 0, 50.0)
-    missing, added = differences(path, [*again[1:], new])
+    missing, added = differences(unpack(path)[1], [*again[1:], new])
     assert missing.startswith(again[0].id)
     assert missing.endswith("missing")
     assert added.startswith(new.id)
-    assert added.endswith("not in packed.jsonl.gz")
+    assert added.endswith("not archived")
 
 
 @pytest.mark.parametrize(

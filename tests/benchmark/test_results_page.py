@@ -331,9 +331,9 @@ def test_the_same_bits_pass_on_the_same_machine(places, capsys):
     assert "digits: as committed (12 runs; equal bits)" in capsys.readouterr().out
 
 
-def test_old_records_are_of_torch_operations(places, capsys):
+def test_old_records_are_of_torch_operations_and_of_unknown_instructions(places, capsys):
     folder, words = places
-    switched = ABOUT | {"kernel": "composed (LOSSFORGE_KERNEL=off)"}
+    switched = ABOUT | {"kernel": "composed (LOSSFORGE_KERNEL=off)", "instructions": None}
     again(folder, runs(losses=("CE", "BEF"), about=switched))
     assert results.main([*words, "check", "digits"]) == 0
     assert "equal bits" in capsys.readouterr().out
@@ -355,6 +355,7 @@ def test_other_bits_fail_on_the_same_machine(places, capsys):
         {"device": "B CPU"},
         {"versions": {**ABOUT["versions"], "torch": "2.99.0"}},
         {"kernel": "C, x86-64-v3, 12.2.0"},
+        {"instructions": "AVX512"},
     ],
 )
 @pytest.mark.parametrize(("shift", "status"), [(0.1, 0), (0.5, 1)])
@@ -368,6 +369,19 @@ def test_elsewhere_means_may_differ_by_chance_alone(places, capsys, other, shift
     assert "95 % Welch interval" in found
     told = "CE, digits, instance 0.6, last epoch: 89.60 instead of 89.10 ± 0.23"
     assert (told in found) == bool(status)
+
+
+@pytest.mark.parametrize(("loss", "value", "status"), [("CE", 89.00001, 1), ("BEF", 91.00001, 0)])
+def test_runs_from_elsewhere_are_compared_by_intervals(places, capsys, loss, value, status):
+    """CE was done here, BEF on another machine: a last bit counts for CE alone."""
+    folder, words = places
+    again(folder, runs(losses=("BEF",), about=ABOUT | {"device": "B CPU"}))
+    assert results.main([*words, "pack", "digits"]) == 0  # CE is kept as it was
+    again(folder, runs(losses=("CE", "BEF"), changes={(loss, "instance:0.6"): value}))
+    assert results.main([*words, "check", "digits"]) == status
+    found = capsys.readouterr().out
+    assert "interval for 6 runs of A CPU" in found
+    assert (f"loss {loss}, noise instance:0.6, seed 0): " in found) == bool(status)
 
 
 def test_a_missing_run_fails_everywhere(places, capsys):
@@ -389,7 +403,7 @@ def test_welch_agrees_with_scipy():
     low, high = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
     assert checks.welch(a, b) == pytest.approx((high - low) / 2)
     assert statistics.fmean(a) - statistics.fmean(b) == pytest.approx((high + low) / 2)
-    assert checks.welch([1.0], b) == checks.welch([1.0, 1.0], [2.0, 2.0]) == 0
+    assert checks.welch([1.0, 1.0], [2.0, 2.0]) == 0
 
 
 def test_each_grid_is_run_into_a_store_of_its_own(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import traceback
 
 import pytest
 import torch
@@ -191,9 +192,34 @@ def test_wrong_parameters_and_places_are_told_in_one_line(own, tmp_path):
     broken.write_text("import neighbour_of_mine\n")
     with pytest.raises(SpecError, match=r"broken.py: ModuleNotFoundError.*not its neighbours"):
         admit([f"{broken}:Loss"])
+    broken.write_text("raise SystemExit(3)\n")
+    with pytest.raises(SpecError, match=r"broken.py: SystemExit: 3"):
+        admit([f"{broken}:Loss"])
     broken.write_text("1 +\n")
     with pytest.raises(SpecError, match=r"broken.py: SyntaxError"):
         admit([f"{broken}:Loss"])
+
+
+def test_a_traceback_names_the_file(own, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("\n\nraise KeyError('here')\n")
+    with pytest.raises(SpecError) as raised:
+        admit([f"{broken}:Loss"])
+    last = traceback.extract_tb(raised.value.__cause__.__traceback__)[-1]
+    assert (last.filename, last.lineno) == ("broken.py", 3)
+
+
+@pytest.mark.parametrize("unit", ["a", "a-", "./"])
+def test_long_texts_are_searched(unit):
+    """In time that grows with their length: a quadratic search would take half an hour."""
+    assert code.places(200_000 * unit + "(") == []
+
+
+def test_no_name_stands_in_for_hidden_code(own):
+    path, _ = own
+    admit([f"{path}:Spherical"])
+    with pytest.raises(SpecError, match="unknown name '_0_'"):
+        parse("mine.py:Spherical + _0_")
 
 
 def test_two_files_of_one_name_are_refused_together_and_replace_each_other_in_turn(own, tmp_path):
@@ -267,6 +293,20 @@ def test_a_package_offers_a_loss_under_a_name_of_its_own(package):
     assert parse("TheirSpherical").gamma == 2
     assert find("TheirSpherical").name == "their_losses.scores:Spherical"
     assert not read("2*MAE").code  # a name of ours is ours
+
+
+@pytest.mark.parametrize("text", ["GCE(TheirSpherical=0.5)", "GCE(q='TheirSpherical')", "GCE +"])
+def test_only_a_name_that_stands_for_a_loss_is_imported(package, text):
+    _, marker = package
+    admit([text])
+    assert imports(marker) == 0
+
+
+def test_a_module_that_differs_is_not_received(package):
+    _, marker = package
+    with pytest.raises(SpecError, match=r"their_losses\.scores must have SHA-256 00"):
+        receive([Code("their_losses.scores", "00")])
+    assert imports(marker) == 0
 
 
 def test_a_module_is_read_by_its_dotted_name(package):

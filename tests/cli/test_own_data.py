@@ -1,9 +1,11 @@
 """A user's own data in `train`, `bench` and `tune`, and a model that predicts."""
 
 import csv
+import hashlib
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +79,45 @@ def test_a_table_is_trained_on_and_the_model_predicts_new_rows(folder):
     assert kept >= {"model.json", "model.safetensors"}
     assert run("predict", record.folder, "new.csv", "--out", "out.csv").stdout == "out.csv\n"
     assert Path("out.csv").read_text() == said.stdout
+
+
+def test_the_recorded_command_is_the_run(folder):
+    words = ["--true", "truth", "--set", 'data_options={"test_fraction": 0.3}', "--store", "runs"]
+    assert run(*TRAIN, *words).exit_code == 0
+    (record,) = read_records(Path("runs"))
+    _, *again = shlex.split(record.about["command"])
+    done = run(*again, "--store", "again")
+    assert done.exit_code == 0, done.stderr
+    (other,) = read_records(Path("again"))
+    assert {**other.spec, "loss": "GCE"} == record.spec
+    assert "place" not in record.spec  # a path of this machine
+
+
+@pytest.mark.parametrize("damage", ["lost", "cut"])
+def test_a_finished_run_without_a_whole_model_is_done_again(folder, damage):
+    assert run(*TRAIN, "--store", "runs").exit_code == 0
+    (record,) = read_records(Path("runs"))
+    weights, results = record.folder / "model.safetensors", record.folder / "record.json"
+    whole, before = weights.read_bytes(), results.read_bytes()
+    if damage == "lost":
+        weights.unlink()
+    else:
+        weights.write_bytes(whole[:100])
+    assert run("predict", record.folder, "new.csv").exit_code == 2
+    assert run(*TRAIN, "--store", "runs").exit_code == 0
+    assert weights.read_bytes() == whole
+    assert results.read_bytes() == before
+
+
+def test_weights_that_are_none_are_named(folder):
+    assert run(*TRAIN, "--store", "runs").exit_code == 0
+    (record,) = read_records(Path("runs"))
+    (record.folder / "model.safetensors").write_bytes(b"garbage!" * 8)
+    about = record.folder / "model.json"
+    digest = hashlib.sha256(b"garbage!" * 8).hexdigest()
+    about.write_text(json.dumps({**json.loads(about.read_text()), "sha256": digest}))
+    with pytest.raises(ValueError, match="is damaged"):
+        lossforge.load(record.folder)
 
 
 def test_the_model_is_the_network_that_was_tested(folder):

@@ -20,6 +20,7 @@ from lossforge.benchmark.grid import admit_rows
 from lossforge.benchmark.records import read_records
 from lossforge.cli.main import app
 from lossforge.errors import SpecError
+from lossforge.report.results import Results
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 SETTINGS = ["--set", "epochs=2", "--set", 'model_options={"hidden": [8]}', "--set", "subset=200"]
@@ -83,8 +84,29 @@ def test_a_run_keeps_the_file_and_its_hash(own):
     (record,) = read_records(Path("runs"))
     assert record.spec["expression"] == record.spec["loss"] == "mine.py:Unhinged(scale=3)"
     assert record.spec["code"] == {"mine.py": hashlib.sha256(own.read_bytes()).hexdigest()}
-    assert (record.folder / "mine.py").read_bytes() == own.read_bytes()
+    assert (record.folder / "code" / "mine.py").read_bytes() == own.read_bytes()
     assert "'mine.py:Unhinged(scale=3)'" in record.about["command"]
+
+
+@pytest.mark.parametrize("name", ["claim.py", ".hidden.py"])
+def test_a_file_of_any_name_is_kept(own, name):
+    """Not taken for a claim or a draft of ours."""
+    other = own.rename(own.with_name(name))
+    done = run("train", "--loss", f"{name}:Unhinged", *SETTINGS, "--store", "runs")
+    assert done.exit_code == 0, done.stderr
+    (record,) = read_records(Path("runs"))
+    assert (record.folder / "code" / name).read_bytes() == other.read_bytes()
+    assert execute(Path("runs"), read_spec(Path("runs"), record.id)) == "finished before"
+    assert (record.folder / "code" / name).exists()
+
+
+def test_a_report_compares_it_with_the_others(own):
+    for loss in ("CE", "mine.py:Unhinged"):
+        assert run("train", "--loss", loss, *SETTINGS, "--store", "runs").exit_code == 0
+    results = Results(read_records(Path("runs")))
+    assert results.losses == ["CE", "mine.py:Unhinged"]
+    (column,) = results.columns
+    assert all(results.values(loss, column) for loss in results.losses)
 
 
 def test_other_code_is_another_run(own):
@@ -213,7 +235,7 @@ def test_a_changed_file_of_a_store_is_not_executed(own):
     store = Path("store")
     run_all("print", store, part, trust=True)
     mine = next(one.spec for one in part if one.code)
-    (store / mine.id / "mine.py").write_text("raise SystemExit('executed')\n")
+    (store / mine.id / "code" / "mine.py").write_text("raise SystemExit('executed')\n")
     with pytest.raises(SpecError, match=r"mine\.py must have SHA-256"):
         execute(store, read_spec(store, mine.id), trust=True)
     with pytest.raises(SpecError, match="which was not typed here"):

@@ -72,7 +72,7 @@ def test_what_a_built_page_lacks_is_found(tmp_path):
     assert broken(tmp_path) == ["a.html: #y", "a.html: no.svg"]
 
 
-@pytest.mark.parametrize("name", ["home.svg", "designer.svg"])
+@pytest.mark.parametrize("name", ["home.svg", "designer.svg", "memorising.svg"])
 def test_committed_pictures_are_fresh(name, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(DOCS))
     import pictures

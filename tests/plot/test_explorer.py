@@ -102,6 +102,83 @@ def test_mistakes_are_answered_in_one_line(words, message, tmp_path, monkeypatch
     assert result.stderr.count("\n") == 1
 
 
+OWN = """
+from dataclasses import dataclass
+
+from lossforge import TargetSeparation, base
+from lossforge.constructions import Part
+from lossforge.loss import ProbabilityLoss
+
+
+class Unhinged(ProbabilityLoss):
+    def from_scores(self, scores, target):
+        return 2 - 2 * scores.log_probs.gather(1, target[:, None])[:, 0].exp()
+
+    def parts(self, num_classes):
+        return (Part("target", 2.0, base.Linear()),)
+
+
+class Growing(Unhinged):
+    def parts(self, num_classes):
+        return (Part("target", 2.0, base.Linear()), Part("others", num_classes, base.Linear()))
+
+
+class Silent(Unhinged):
+    parts = None
+
+
+class Changed(TargetSeparation):
+    def from_scores(self, scores, target):
+        return 2 * super().from_scores(scores, target)
+
+
+@dataclass(frozen=True)
+class Power(base.Smooth):
+    q: float = 0.5
+
+    def density(self, p):
+        return 1 + self.q * p
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_losses.py").write_text(OWN)
+    return tmp_path
+
+
+def test_a_loss_of_ones_own_is_shown_by_the_parts_that_it_declares(own):
+    text = "0.5*own_losses.py:Unhinged + 0.25*BR(linear())"
+    result = run("explore", text, "--out", "page.html")
+    assert result.exit_code == 0, result.output
+    start = given((own / "page.html").read_text())["start"]
+    assert (start["lam"], start["a"], start["mu"], start["name"]) == (1, 0, 0.25, "")
+    assert (start["own"], start["pair"], start["other"]) == (
+        {"kind": "linear", "scale": 1},
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("own_losses.py:Silent", "declares no parts"),
+        ("own_losses.py:Growing", "values are not those of its parts"),
+        ("own_losses.py:Changed(linear(), tau=1)", "Changed overrides from_scores"),
+        ("TS(own_losses.py:Power, tau=1)", "that the page knows; got TS(power(q=0.5), tau=1)"),
+        ("own_losses.py:Missing", "has no 'Missing'"),
+    ],
+)
+def test_a_loss_of_ones_own_that_the_page_cannot_show_is_refused(own, text, reason):
+    result = run("explore", text)
+    assert result.exit_code == 2
+    assert reason in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (own / "explorer.html").exists()
+
+
 def test_text_in_the_data_cannot_end_the_script():
     page = explorer(lossforge.CE(), name="</script><b>")
     assert "</script><b>" not in page

@@ -92,7 +92,7 @@ def test_the_balance_is_drawn_for_three_numbers_of_classes():
     ]
     with pytest.raises(ValueError, match="a sum of target separation and binary reduction"):
         plot.balance(lossforge.NCE())
-    with pytest.raises(ValueError, match="to balance"):
+    with pytest.raises(ValueError, match="must be a sum of target separation and binary"):
         plot.balance(lossforge.CE())
 
 

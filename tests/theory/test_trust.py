@@ -213,6 +213,27 @@ def test_a_base_function_of_ones_own_is_tried():
     assert "not those of its density" in take_apart(TargetLoss(Wrong()), 3).doubts[0]
 
 
+@pytest.mark.parametrize("tau", [1.0, 1.7, 3.3, 9.1, 16.2, 57.0, 1234.5])
+def test_a_kink_anywhere_is_no_contradiction(tau):
+    for kinked in (base.HuberLog(tau), base.HuberPower(0.7, tau)):
+        assert not take_apart(TargetLoss(kinked), 3).unknown
+
+
+@pytest.mark.parametrize("place", [1e-4, 0.0617, 0.5, 0.97])
+def test_a_step_in_the_value_alone_is_noticed(place):
+    """At a single place, as narrow as a kink."""
+
+    @dataclass(frozen=True)
+    class Stepped(base.Smooth):
+        def density(self, p):
+            return 1 + 0.0 * p
+
+        def value(self, at):
+            return at.q + 1e-3 * (at.p < place)
+
+    assert "not those of its density" in take_apart(TargetLoss(Stepped()), 3).doubts[0]
+
+
 def test_what_a_series_was_fitted_to_is_not_what_is_certified():
     fitted = base.from_derivative(lambda x: -1 - x)
     verdict = certify(TargetSeparation(fitted, tau=1.0), symmetric(3, 0.1))

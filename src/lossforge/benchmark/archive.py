@@ -27,10 +27,11 @@ from .records import (
 
 __all__ = ["differences", "pack", "unpack"]
 
-CIRCUMSTANCES = ("device", "kernel", "processes", "versions")  # bit-identity depends on these
+# bit-identity depends on these
+CIRCUMSTANCES = ("device", "instructions", "kernel", "processes", "versions")
 
 
-def pack(store: Path, path: Path, *, grid: Grid | None = None) -> Grid:
+def pack(store: Path, path: Path, *, grid: Grid | None = None, earlier: Path | None = None) -> Grid:
     """Write the finished runs of a store into one file.
 
     Equal runs make equal bytes. `lossforge.benchmark.records.read_records` reads the file like the
@@ -41,17 +42,28 @@ def pack(store: Path, path: Path, *, grid: Grid | None = None) -> Grid:
         path: The file, such as results/digits.jsonl.gz.
         grid: The grid of the runs; its ids select and order them. By default all runs of the
             store, which must then belong to one grid.
+        earlier: An archive whose runs are taken over where the store lacks them, so that a long
+            grid can be done in parts.
 
     Returns:
         The grid as stored in the file.
     """
     found = {record.id: record for record in read_records(store)}
     grid = grid or _whole(store, list(found))
-    kept = [found[run] for run in grid.runs if run in found]
+    taken, seconds = ({}, 0.0) if earlier is None else _taken_over(earlier, found)
+    everything = found | taken
+    kept = [everything[run] for run in grid.runs if run in everything]
     if not kept:
         raise ValueError(f"there is no finished run of {grid.name} in {store}")
-    write_atomically(path, encode(grid, kept))
+    write_atomically(path, encode(grid, kept, seconds))
     return grid
+
+
+def _taken_over(path: Path, found: Mapping[str, Record]) -> tuple[dict[str, Record], float]:
+    """Return the archived runs that are not found again, and their part of the archive's time."""
+    header, records = unpack(path)
+    taken = {record.id: record for record in records if record.id not in found}
+    return taken, header["seconds"] * len(taken) / len(records)
 
 
 def _whole(store: Path, runs: Sequence[str]) -> Grid:
@@ -65,12 +77,13 @@ def _whole(store: Path, runs: Sequence[str]) -> Grid:
     return Grid(first.name, first.title, first.table, tuple(dict.fromkeys([*planned, *runs])))
 
 
-def encode(grid: Grid, records: Sequence[Record]) -> bytes:
+def encode(grid: Grid, records: Sequence[Record], seconds: float = 0.0) -> bytes:
     """Return the bytes of an archive; equal runs make equal bytes.
 
     Args:
         grid: The grid of the runs; its runs without a record count as unfinished.
         records: The finished runs, in the order of the grid.
+        seconds: What those runs took whose records do not say it.
     """
     specs = [record.spec for record in records]
     abouts = [{k: r.about[k] for k in CIRCUMSTANCES if k in r.about} for r in records]
@@ -82,7 +95,7 @@ def encode(grid: Grid, records: Sequence[Record]) -> bytes:
         "title": grid.title,
         "table": grid.table,
         "command": f"lossforge bench {grid.name}",
-        "seconds": round(math.fsum(record.about.get("seconds", 0) for record in records), 1),
+        "seconds": round(seconds + math.fsum(r.about.get("seconds", 0) for r in records), 1),
         "unfinished": [run for run in grid.runs if run not in done],
         "spec": spec,
         "about": circumstances,
@@ -148,22 +161,22 @@ def _json(content: Any) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def differences(path: Path, records: Sequence[Record]) -> list[str]:
-    """Compare an archive with repeated runs, bit for bit.
+def differences(archived: Sequence[Record], records: Sequence[Record]) -> list[str]:
+    """Compare archived runs with repeated ones, bit for bit.
 
     Weights, accuracies, losses and the noise are compared; times and machines are not.
 
     Args:
-        path: The file that `pack` wrote.
+        archived: The runs of an archive, see `unpack`.
         records: The repeated runs.
 
     Returns:
         A line for every run that is missing, new or different; nothing if all are equal.
     """
-    kept = {record.id: record for record in unpack(path)[1]}
+    kept = {record.id: record for record in archived}
     again = {record.id: record for record in records}
     lines = [f"{_name(one)}: missing" for run, one in kept.items() if run not in again]
-    lines += [f"{_name(one)}: not in {path.name}" for run, one in again.items() if run not in kept]
+    lines += [f"{_name(one)}: not archived" for run, one in again.items() if run not in kept]
     for run, one in kept.items():
         changes = list(_changes(one, again[run])) if run in again else []
         if changes:

@@ -148,6 +148,7 @@ class AboutShape(Shape):
     clean_tree: bool | None = None
     host: str | None = None
     device: str | None = None
+    instructions: str | None = None
     kernel: str | None = None
     processes: Count | None = None
     command: str = ""

@@ -129,17 +129,32 @@ def load(run: PathLike) -> Model:
         raise FileNotFoundError(
             f"{folder} holds no model; `lossforge train` leaves one where the run is finished"
         )
-    content = (folder / WEIGHTS).read_bytes()
+    unreadable = extra("safetensors", "bench").SafetensorError
     try:
-        about = parse_object((folder / ABOUT).read_bytes())
-        if about["format"] != FORMAT:
-            raise ValueError(f"its format must be {FORMAT!r}, got {about['format']!r}")
-        if about["sha256"] != hashlib.sha256(content).hexdigest():
-            raise ValueError(f"{WEIGHTS} is not the file that {ABOUT} describes")
-        tensors = extra("safetensors.torch", "bench").load(content)
-        return _made(about, tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        about, content = _read(folder)
+        return _made(about, extra("safetensors.torch", "bench").load(content))
+    except (KeyError, TypeError, ValueError, RuntimeError, unreadable) as error:
         raise ValueError(f"the model in {folder} is damaged: {error}") from error
+
+
+def has_model(folder: Path) -> bool:
+    """Check whether the folder of a run holds a model whose files belong together."""
+    try:
+        _read(folder)
+    except (OSError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], bytes]:
+    """Read the description of a model and the file of its tensors, which must fit it."""
+    content = (folder / WEIGHTS).read_bytes()
+    about = parse_object((folder / ABOUT).read_bytes())
+    if about["format"] != FORMAT:
+        raise ValueError(f"its format must be {FORMAT!r}, got {about['format']!r}")
+    if about["sha256"] != hashlib.sha256(content).hexdigest():
+        raise ValueError(f"{WEIGHTS} is not the file that {ABOUT} describes")
+    return about, content
 
 
 def _made(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
@@ -154,7 +169,7 @@ def _made(about: dict[str, Any], tensors: dict[str, Tensor]) -> Model:
     network = make(
         about["network"], len(classes), inputs=tuple(about["inputs"]), **about["options"]
     )
-    network.load_state_dict(part("network"))
+    network.load_state_dict(part("network"), assign=True)  # in the precision it was trained in
     network.eval()
     described, pipeline = about["pipeline"], None
     if described is not None:

@@ -28,7 +28,9 @@ from ..models import make as make_model
 from ..noise import NoiseSpec, confusion_counts, noise_rate
 from ..training import Diverged, Method, MetricsFile, Samples, State, features, generator, train
 from ..training.distributed import world
+from .model import has_model
 from .model import save as save_model
+from .records import read_record
 from .spec import Run, RunSpec, resolve
 from .store import RunFolder
 
@@ -70,16 +72,22 @@ def execute(
         folder.open()
     else:
         folder.open(run.noise, run.code)
-    if folder.finished:
+    if _is_finished(folder, keep_model):
         return _agree("finished before", device)
     with interrupts.deferred(), folder.claim() as ours:
         # another worker may have finished it since the first check
-        outcome = _agree(
-            "finished before" if folder.finished else "done" if ours else "busy", device
-        )
+        finished = _is_finished(folder, keep_model)
+        outcome = _agree("finished before" if finished else "done" if ours else "busy", device)
         if outcome == "done":
             _train(folder, run, data_dir, device, on_epoch, trust, keep_model)
     return outcome
+
+
+def _is_finished(folder: RunFolder, keep_model: bool) -> bool:
+    """Whether a run needs nothing more; one that failed has no network to keep."""
+    if not folder.finished or not keep_model:
+        return folder.finished
+    return has_model(folder.path) or read_record(folder.path).failed is not None
 
 
 def _agree(outcome: Outcome | None, device: str) -> Outcome:
@@ -297,7 +305,7 @@ def record(
             counts = confusion_counts(train.true, train.given, dataset.num_classes).tolist()
     return {
         "id": run.spec.id,
-        "spec": run.spec.model_dump(),
+        "spec": run.spec.model_dump(exclude={"place"}),  # a path of this machine
         "classes": dataset.num_classes,
         "noise_rate": rate,
         "transition": counts,
@@ -357,6 +365,7 @@ def circumstances(
         "clean_tree": clean,
         "host": socket.gethostname(),
         "device": device_name(device),
+        "instructions": torch.backends.cpu.get_cpu_capability(),
         "kernel": kernels.describe(),
         "processes": world()[1],
         "command": spec.command(),

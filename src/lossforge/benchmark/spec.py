@@ -55,6 +55,14 @@ HASHED_TRAINING = (
 )
 
 
+# options of `train` by the data options they set
+OWN_OPTIONS = {
+    "label": "--label",
+    "true": "--true",
+    "columns": "--column",
+    "weight": "--weight",
+    "features": "--features",
+}
 # by options of `train`, or by what they name
 NAMED = ("data", "place", "noise", "loss", "expression", "code", "model", "seed", "method")
 PLAIN = str(Method())
@@ -146,18 +154,19 @@ class RunSpec(Frozen):
                 continue
             if name in self.training or value != _default(type(self), name):
                 words += ["--set", f"{name}={json.dumps(value)}"]
-        own = {} if self.place is None else self.data_options
-        for name, option in (
-            ("label", "--label"),
-            ("true", "--true"),
-            ("columns", "--column"),
-            ("weight", "--weight"),
-            ("features", "--features"),
-        ):
-            found = own.get(name, [])
+        return shlex.join(words + self._own_data_words())
+
+    def _own_data_words(self) -> list[str]:
+        """Return the options of a command that describe the user's own data, but for their path."""
+        rest = {} if self.place is None else {**self.data_options}
+        for name in ("hash", "features_hash"):  # of what lies there when the command is typed
+            rest.pop(name, None)
+        words = []
+        for name, option in OWN_OPTIONS.items():
+            found = rest.pop(name, [])
             for value in found if isinstance(found, list) else [found]:
                 words += [option, value]
-        return shlex.join(words)
+        return [*words, "--set", f"data_options={json.dumps(rest)}"] if rest else words
 
 
 def _default(spec: type[RunSpec], name: str) -> Any:

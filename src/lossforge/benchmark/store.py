@@ -31,6 +31,7 @@ FILES = (
     *("spec.json", "noise.csv", "metrics.jsonl", "features.npz", "about.json", "record.json"),
     *("model.safetensors", "model.json"),
 )
+CODE = "code"  # the folder of the user's own files, whose names are theirs
 KEPT = 2  # checkpoints: if the newest is damaged, the one before it is used
 
 
@@ -67,7 +68,7 @@ class RunFolder:
             self._keep("noise.csv", matrix_csv(noise.weights, noise.classes).encode())
         for one in code:
             if one.source is not None:
-                self._keep(one.name, one.source)
+                self._keep(f"{CODE}/{one.name}", one.source)
         self._keep("spec.json", _json(self.spec.model_dump()))
         damage, is_sealed = self._inspect()
         if damage is not None:
@@ -80,6 +81,7 @@ class RunFolder:
         """Write a file unless it has that content: a damaged one is mended."""
         path = self.path / name
         if not path.is_file() or path.read_bytes() != content:
+            path.parent.mkdir(exist_ok=True)
             write_atomically(path, content)
 
     def _seal(self) -> None:
@@ -102,7 +104,7 @@ class RunFolder:
 
     def admit_code(self, *, trust: bool) -> None:
         """Import the user's own code that the run executes: only with trust, and by its hash."""
-        restore(self.spec.code, self.path, trust=trust)
+        restore(self.spec.code, self.path / CODE, trust=trust)
 
     def claim(self) -> AbstractContextManager[bool]:
         """Try to claim this run for this worker."""

@@ -17,7 +17,7 @@ from functools import partial
 from importlib.abc import InspectLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TypeVar
 
 from ..base import BaseFunction
@@ -31,9 +31,11 @@ GROUP = "lossforge.losses"
 Maker = Callable[..., Loss] | type[BaseFunction]
 Factory = TypeVar("Factory", bound=Callable[..., object])
 
-# a quoted text, which is passed over, or a name with its place
+# a quoted text, which is passed over, or a name with its place; of bounded length, because every
+# character of a text of unknown origin may begin one
 _TOKEN = re.compile(
-    r"'[^']*'|\"[^\"]*\"|(?P<place>[\w./\\~][^\s'\"()\[\]*+,=:]*):(?P<name>[^\W\d]\w*)"
+    r"'[^']*'|\"[^\"]*\"|"
+    r"(?<![\w./\\~])(?P<place>[\w./\\~][^\s'\"()\[\]*+,=:]{0,1000}):(?P<name>[^\W\d]\w*)"
 )
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -136,7 +138,10 @@ def restore(hashes: Mapping[str, str], folder: Path, *, trust: bool) -> None:
 def receive(codes: Iterable[Code]) -> None:
     """Import code that another process of the same user has admitted and handed over."""
     for code in codes:
-        _keep(code, partial(_execute, code) if code.source is not None else _find(code.name)[1])
+        if code.source is not None:
+            _keep(code, partial(_execute, code))
+        else:
+            load([code.name], hashes={code.name: code.hash})
 
 
 def named(text: str) -> tuple[Code, ...]:
@@ -187,7 +192,7 @@ def _keep(code: Code, run: Callable[[], ModuleType]) -> None:
     if code.name not in _ADMITTED or _ADMITTED[code.name][0] != code:
         try:
             _ADMITTED[code.name] = code, run()
-        except Exception as error:  # whatever the user's code raises
+        except (Exception, SystemExit) as error:  # whatever the user's code raises
             hint = ""
             if isinstance(error, ModuleNotFoundError) and code.source is not None:
                 hint = "; a file of losses may import what is installed, not its neighbours"
@@ -197,7 +202,7 @@ def _keep(code: Code, run: Callable[[], ModuleType]) -> None:
 def _find(place: str) -> tuple[Code, Callable[[], ModuleType]]:
     """Read the source of a file or module, and return it with the function that imports it."""
     if place.endswith(".py"):
-        path = Path(place)
+        path = Path(place).expanduser()
         if not path.is_file():
             raise SpecError(f"{place}: no such file")
         source = path.read_bytes()
@@ -221,17 +226,21 @@ def _find(place: str) -> tuple[Code, Callable[[], ModuleType]]:
 class _Source(InspectLoader):
     """Imports the bytes that were hashed: neither the file again nor a cache beside it."""
 
-    def __init__(self, source: bytes) -> None:
-        self._source = source
+    def __init__(self, code: Code) -> None:
+        assert code.source is not None
+        self._name, self._source = code.name, code.source
 
     def get_source(self, fullname: str) -> str:
         return importlib.util.decode_source(self._source)
 
+    def get_code(self, fullname: str) -> CodeType:
+        """Compile the source under the file's name, which tracebacks then show."""
+        return self.source_to_code(self.get_source(fullname), self._name)
+
 
 def _execute(code: Code) -> ModuleType:
-    assert code.source is not None
     name = f"lossforge_code_{code.hash[:16]}"
-    spec = importlib.util.spec_from_loader(name, _Source(code.source), origin=code.name)
+    spec = importlib.util.spec_from_loader(name, _Source(code), origin=code.name)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -35,7 +35,6 @@ _CONSTRUCTIONS: dict[str, Callable[..., Loss]] = {
 }
 _CONSTRUCTIONS["ts"] = constructions.TargetSeparation
 _CONSTRUCTIONS["br"] = constructions.BinaryReduction
-_WORD = re.compile(r"(?<![\w.:/])[^\W\d]\w*(?![\w.:])")
 _MINUS = re.compile(r"(?<=\w)\s*-\s*(?=\w)")
 
 
@@ -96,7 +95,12 @@ def outside(text: str) -> list[str]:
 
 def _offered(text: str) -> dict[str, str]:
     """Return the names in a text that are not ours and that packages offer."""
-    words = [word for word in _WORD.findall(text) if _ours(word) is None]
+    try:
+        tree = ast.parse(code.replaced(text.strip(), lambda name: "None"), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}  # `read` says what is wrong
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    words = [name for name in names if _ours(name) is None]
     known = code.offered() if words else {}
     return {word: known[word] for word in words if word in known}
 
@@ -137,6 +141,8 @@ def _tree(text: str) -> ast.expr:
 
     def hide(name: str) -> str:
         word = f"_{len(names)}_"
+        while word in text:  # so that no other name is taken for it
+            word += "_"
         names[word] = name
         return word
 

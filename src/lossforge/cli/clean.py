@@ -43,7 +43,7 @@ def clean(
 ) -> None:
     """Write data without the wrong labels that an audit found; the original is only read.
 
-    \\b
+    \b
     lossforge clean tickets.csv --audit runs/audit/tickets.csv --drop --out clean.csv
     lossforge clean photos/ --audit runs/audit/photos --relabel --out photos-clean
     """

@@ -6,14 +6,18 @@ from typing import Annotated
 import typer
 
 from . import library
-from .options import one_line_errors
+from .options import one_line_errors, typed_loss
 from .output import open_page
 
 
 def explore(
     loss: Annotated[
         str | None,
-        typer.Argument(help="The loss that is shown at first; BEF if none.", show_default=False),
+        typer.Argument(
+            help="The loss that is shown at first, also your own my_losses.py:Name if it is target "
+            "separation, binary reduction or their sum; BEF if none.",
+            show_default=False,
+        ),
     ] = None,
     noise: Annotated[str, typer.Option(help="symmetric:RATE or pair:RATE.")] = "symmetric:0.4",
     classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
@@ -34,7 +38,7 @@ def explore(
     lossforge explore GCE --noise pair:0.3 --classes 100 --out gce.html
     """
     with one_line_errors():
-        criterion = None if loss is None else library.catalog.parse(loss)
+        criterion = None if loss is None else library.catalog.parse(typed_loss(loss))
         entry = None if loss is None else library.catalog.entry.look_up(loss)
         name = "" if entry is None else entry.name
         page = library.plot.explorer(criterion, name=name, noise=noise, num_classes=classes)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..benchmark import executors as executors
     from ..benchmark import grid as grid
     from ..benchmark import model as model
+    from ..benchmark import outputs as outputs
     from ..benchmark import records as records
     from ..benchmark import run as run
     from ..benchmark import store as store
@@ -50,6 +51,7 @@ _MODULES = {
     "kernels": "lossforge.kernels",
     "model": "lossforge.benchmark.model",
     "noise": "lossforge.noise",
+    "outputs": "lossforge.benchmark.outputs",
     "page": "lossforge.report.page",
     "plot": "lossforge.plot",
     "records": "lossforge.benchmark.records",

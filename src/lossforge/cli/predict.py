@@ -28,7 +28,7 @@ def predict(
 
     Prints CSV: the place of each sample, its label, and the label's probability.
 
-    \\b
+    \b
     lossforge predict runs/train/0123456789abcdef new.csv --out predicted.csv
     """
     with one_line_errors():

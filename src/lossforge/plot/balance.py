@@ -12,6 +12,7 @@ from ..loss import Loss, WeightedSum
 from .curves import values_and_pulls
 from .style import ThemeName, find_theme, panels, styled
 
+Term = tuple[float, Loss]
 CLASSES = (10, 100, 1000)
 _POINTS = 600
 _DEPTH = 1e-3  # of the largest pull: the lowest that is shown
@@ -71,30 +72,40 @@ def balance(
 
 def pulls(loss: Loss, num_classes: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return probabilities from 1/K on, and the pulls of the two parts there."""
-    terms = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
+    halves = split(loss, num_classes)
+    if halves is None:
+        raise ValueError(
+            f"loss must be a sum of target separation and binary reduction, got {loss}"
+        )
     # equal steps of the logit
     start, end = -math.log(num_classes - 1), 6.2
     p = torch.sigmoid(torch.linspace(start, end, _POINTS, dtype=torch.float64))
-    found = {True: torch.zeros_like(p), False: torch.zeros_like(p)}
-    seen = set()
-    for scale, member in terms:
-        roles = (
-            {part.role for part in member.parts(num_classes)}
-            if isinstance(member, Declared)
-            else set()
-        )
-        if not (roles and (roles == {"pairs"} or roles <= {"target", "others"})):
-            raise ValueError(
-                f"loss must be a sum of target separation and binary reduction, got {loss}"
-            )
-        pairs = roles == {"pairs"}
-        seen.add(pairs)
-        found[pairs] = found[pairs] + scale * values_and_pulls(member, num_classes, p)[1]
-    if len(seen) < 2:
-        raise ValueError(
-            f"loss must have target separation and binary reduction to balance, got {loss}"
-        )
-    return p, found[False], found[True]
+    separated, reduced = (
+        sum((scale * values_and_pulls(one, num_classes, p)[1] for scale, one in half), 0 * p)
+        for half in halves
+    )
+    return p, separated, reduced
+
+
+def split(loss: Loss, num_classes: int) -> tuple[list[Term], list[Term]] | None:
+    """Return the terms of target separation and of binary reduction; None unless it has both only.
+
+    Args:
+        loss: Any loss.
+        num_classes: K.
+    """
+    separated: list[Term] = []
+    reduced: list[Term] = []
+    for term in loss.terms if isinstance(loss, WeightedSum) else ():
+        parts = term[1].parts(num_classes) if isinstance(term[1], Declared) else ()
+        roles = {part.role for part in parts}
+        if roles == {"pairs"}:
+            reduced.append(term)
+        elif roles and roles <= {"target", "others"}:
+            separated.append(term)
+        else:
+            return None
+    return (separated, reduced) if separated and reduced else None
 
 
 def dip(total: Tensor) -> int | None:

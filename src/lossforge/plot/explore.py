@@ -11,20 +11,40 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
-from ..base import BaseFunction, Focal, Power, Series, Truncated
+from ..base import (
+    BaseFunction,
+    Exponential,
+    ExponentialDecay,
+    Focal,
+    HuberLog,
+    HuberPower,
+    JensenShannon,
+    Linear,
+    Log,
+    MirroredPower,
+    Power,
+    Quadratic,
+    Series,
+    ShiftedLog,
+    ShiftedPower,
+    Taylor,
+    Truncated,
+)
 from ..base.function import text_name
 from ..catalog import ENTRIES
 from ..constructions import BinaryReduction, Declared, TargetLoss, TargetSeparation
 from ..loss import Loss, WeightedSum
 from ..noise import NoiseSpec
+from ..theory.forms import take_apart
 from .sheet import example
 
 MODULES = ("base", "loss", "certify", "state", "draw", "controls", "train", "page")
-KINDS = (
-    *("exponential", "quadratic", "log", "linear", "power", "shifted_power", "mirrored_power"),
-    *("exponential_decay", "taylor", "huber_log", "huber_power", "shifted_log", "jensen_shannon"),
+KINDS = (  # whose parameters are those of the page
+    *(Exponential, Quadratic, Log, Linear, Power, ShiftedPower, MirroredPower, ExponentialDecay),
+    *(Taylor, HuberLog, HuberPower, ShiftedLog, JensenShannon),
 )
 _NODES = 6  # points of a drawn curve
+_CLASSES, _MORE = 10, 100  # at which the parts of a loss are compared
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (const|function\*?|class) (\w+)", re.MULTILINE)
 
@@ -87,14 +107,14 @@ def describe(loss: Loss) -> dict[str, Any]:
     terms = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
     found: dict[str, Any] = {"lam": 0.0, "tau": 0.0, "a": 0.0, "mu": 0.0, "rivals": 0}
     found |= {"own": None, "other": None, "pair": None, "perK": False, "extra": []}
-    for scale, member in terms:
-        if not scale:
-            continue
-        if not _add(found, scale, member):
-            raise ValueError(
-                "loss must be target separation, binary reduction or their sum, of base functions "
-                f"that the page knows; got {loss}"
-            )
+    fits = all(_add(found, scale, member) for scale, member in terms if scale)
+    # a class of the user's own may override what it inherits
+    doubts = take_apart(loss, _CLASSES).doubts
+    if doubts or not fits:
+        raise ValueError(
+            "loss must be target separation, binary reduction or their sum, of base functions "
+            f"that the page knows; got {'; '.join(doubts) or loss}"
+        )
     found["own"] = found["own"] or found["pair"]
     found["pair"] = None if found["pair"] == found["own"] else found["pair"]
     if found["own"] is None:
@@ -140,26 +160,28 @@ def _separated(scale: float, member: Loss) -> dict[str, Any] | None:
 
 
 def _distance(scale: float, member: Loss) -> dict[str, Any] | None:
-    """Return a loss with two base functions, whose factors may fall like 1 / K."""
+    """Return a loss that declares target and others, whose factors may fall like 1 / K."""
     if not isinstance(member, Declared):
         return None
-    few, many = member.parts(10), member.parts(100)
-    if [part.role for part in few] != ["target", "others"]:
+    few, many = member.parts(_CLASSES), member.parts(_MORE)
+    if [part.role for part in few] not in (["target"], ["target", "others"]):
         return None
-    own, other = (_base(part.base) for part in few)
-    (target, others), far = (part.factor for part in few), many[0].factor
-    constant = abs(far - target) <= 1e-12 * abs(target)
-    falls = abs(10 * far - target) <= 1e-12 * abs(target)
-    if own is None or other is None or not (constant or falls):
+    bases = [_base(part.base) for part in few]
+    # of the others in units of the target
+    strengths = [sum(part.factor for part in parts[1:]) / parts[0].factor for parts in (few, many)]
+    target, far = few[0].factor, many[0].factor
+    constant, falls = math.isclose(far, target), math.isclose(_MORE * far, _CLASSES * target)
+    if None in bases or not (constant or falls) or not math.isclose(*strengths):
         return None
-    lam = scale * target * (1 if constant else 10)
-    strength = {"a": others / target, "tau": 0.0, "perK": not constant}
-    return {"lam": lam, "own": own, "other": other} | strength
+    lam = scale * target * (1 if constant else _CLASSES)
+    other = bases[1] if len(bases) > 1 and bases[1] != bases[0] else None
+    strength = {"a": strengths[0], "tau": 0.0, "perK": not constant}
+    return {"lam": lam, "own": bases[0], "other": other} | strength
 
 
 def _base(base: BaseFunction) -> dict[str, Any] | None:
     """Return a base function as the page's data; None if the page does not know it."""
-    kind, given = text_name(type(base)), base.parameters()
+    kind = text_name(type(base))
     if type(base) is Focal:
         return None if base.stop_gradient else {"kind": kind, "gamma": base.gamma}
     if type(base) is Truncated and type(base.base) is Power:
@@ -169,7 +191,7 @@ def _base(base: BaseFunction) -> dict[str, Any] | None:
         last = _NODES - 1
         nodes = ((1 - math.cos(math.pi * place / last)) / 2 for place in range(_NODES))
         return {"kind": kind, "points": [math.log(base.phi(x)) for x in nodes]}
-    return {"kind": kind, **given} if kind in KINDS else None
+    return {"kind": kind, **base.parameters()} if type(base) in KINDS else None
 
 
 def _read(file: str) -> str:

@@ -11,7 +11,7 @@ from ..constructions import Declared
 from ..errors import extra
 from ..loss import Loss, WeightedSum
 from ..noise import NoiseSpec, symmetric
-from .balance import balance
+from .balance import balance, split
 from .curves import base, pull
 from .curves import loss as draw_loss
 from .frontier import frontier
@@ -70,9 +70,9 @@ def _one(
     found: dict[str, Loss], three: dict[str, Loss], noise: NoiseSpec | None, count: int, theme: Any
 ) -> Any:
     ((name, loss),) = found.items()
-    bases, split = _bases(loss, count), _is_balanced(loss, count)
+    bases, balanced = _bases(loss, count), split(loss, count) is not None
     fields = [None] if noise is None else [None, noise]
-    rows = 3 if split else 2
+    rows = 3 if balanced else 2
     figure = _new_figure(6, rows)
     grid = figure.add_gridspec(rows, 6)
     width = 2 if bases else 3
@@ -84,7 +84,7 @@ def _one(
     for place, one in enumerate(fields):
         axis = figure.add_subplot(grid[1, place * width : (place + 1) * width])
         simplex(next(iter(three.values())), one, axes=axis, theme=theme)
-    if split:
+    if balanced:
         bottom = [figure.add_subplot(grid[2, at : at + 2]) for at in (0, 2, 4)]
         balance(loss, axes=bottom, theme=theme)
     figure.suptitle(caption(name, 80), x=0.01, ha="left", fontsize=11)
@@ -123,19 +123,6 @@ def _bases(loss: Loss, num_classes: int) -> list[BaseFunction]:
         for part in member.parts(num_classes)
     ]
     return list(dict.fromkeys(part.base for part in parts if part.factor != 0))
-
-
-def _is_balanced(loss: Loss, num_classes: int) -> bool:
-    """Whether a loss is a sum of target separation and binary reduction, and nothing else."""
-    if not isinstance(loss, WeightedSum):
-        return False
-    roles = [
-        {part.role for part in member.parts(num_classes)} if isinstance(member, Declared) else set()
-        for _, member in loss.terms
-    ]
-    pairs = [one for one in roles if one == {"pairs"}]
-    rest = [one for one in roles if one and one <= {"target", "others"}]
-    return bool(pairs and rest) and len(pairs) + len(rest) == len(roles)
 
 
 def _needed(name: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..errors import extra
 from ..loss import Loss
-from ..style import DASHES, SIZE, STYLE, caption, check_picture
+from ..style import DASHES, SIZE, STYLE, caption, write_picture
 
 ThemeName = Literal["light", "dark", "clear"]
 
@@ -122,18 +122,12 @@ def save(picture: Any, path: Path | str) -> Path:
         path: A .svg or .png file in a folder that exists.
     """
     path = Path(path)
-    check_picture(path)
     if not hasattr(picture, "savefig"):
         picture = next(iter(picture), None) if isinstance(picture, list | tuple) else picture
         picture = getattr(picture, "figure", None)
     if picture is None:
         raise TypeError("picture must be a figure or axes of one, got neither")
-    svg = path.suffix.lower() == ".svg"
-    metadata = {"Date": None, "Creator": None} if svg else None
-    # text as text, and ids that do not depend on the time
-    with extra("matplotlib", "bench").rc_context(STYLE):
-        face = picture.get_facecolor()
-        picture.savefig(path, dpi=200, metadata=metadata, facecolor=face)
+    write_picture(picture, path)
     return path
 
 

@@ -99,8 +99,13 @@ class Results:
 
 
 def setting_key(record: Record) -> str:
-    """Return everything that must be equal for two losses to be compared, as text."""
-    spec = {k: v for k, v in record.spec.items() if k not in ("loss", "expression", "seed")}
+    """Return everything that must be equal for two losses to be compared, as text.
+
+    That is neither the user's own code, which belongs to the loss, nor where data lie: their hash
+    is among the options.
+    """
+    apart = ("loss", "expression", "code", "seed", "place")
+    spec = {k: v for k, v in record.spec.items() if k not in apart}
     training = spec.get("training", {})
     spec["training"] = {k: v for k, v in training.items() if k not in OF_THE_LOSS}
     return json.dumps(spec, sort_keys=True)

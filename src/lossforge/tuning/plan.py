@@ -52,7 +52,8 @@ class Plan(Frozen):
     @property
     def name(self) -> str:
         """The loss and a hash of the plan: the same search always has the same name."""
-        content = self.model_dump(exclude={"noise"})  # `spec.noise` has a hash of its numbers
+        # `spec.noise` has a hash of the numbers, and data that were moved are the same
+        content = self.model_dump(exclude={"noise": True, "spec": {"place"}})
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         loss = self.loss.replace(":", "-")  # the name of a folder
         return f"{loss}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -31,6 +31,7 @@ export const KINDS = {
 
 // Where the points of a drawn curve stand: Chebyshev-Lobatto, so that the series passes through them.
 export const HANDLES = 6;
+export const POINT_RANGE = 3; // the logarithms that can be drawn lie between -3 and 3
 export const NODES = Array.from({ length: HANDLES }, (_, i) => (1 - Math.cos((Math.PI * i) / (HANDLES - 1))) / 2);
 const FEWEST_CELLS = 1000; // of the table that bounds a drawn density; Python's has four times as many
 
@@ -164,13 +165,13 @@ const MAKERS = {
 
 const made = new Map();
 
-// A base function ready to be evaluated: {phi, h, H, bounded, ratios()}.
+// A base function ready to be evaluated: {kind, phi, h, H, bounded, ratios()}.
 export function make(base) {
   const key = JSON.stringify(base);
   if (!made.has(key)) {
     if (made.size > 200) made.clear();
     const found = MAKERS[base.kind](base);
-    made.set(key, { ...found, key, ratios: () => (found.kept ??= ratiosOf(base, found)) });
+    made.set(key, { ...found, kind: base.kind, key, ratios: () => (found.kept ??= ratiosOf(base, found)) });
   }
   return made.get(key);
 }
@@ -225,21 +226,19 @@ function ofTable(series) {
   return { tri: Math.exp(tri), rho: Math.exp(Math.min(rho, tri)) };
 }
 
-const number = (value) => String(Math.round(value * 1e6) / 1e6);
-
-// The text form that lossforge.parse reads.
+// The text form that lossforge.parse reads, with every digit of the state.
 export function textOf(base) {
-  if (base.kind === "series") return `series(coefficients=[${coefficients(base.points).map(number).join(", ")}], logarithmic=True)`;
-  if (base.kind === "truncated_power") return `truncated(power(q=${number(base.q)}), eps=${number(base.eps)})`;
-  const given = KINDS[base.kind].params.map(({ name }) => `${name}=${number(base[name])}`);
+  if (base.kind === "series") return `series(coefficients=[${coefficients(base.points).join(", ")}], logarithmic=True)`;
+  if (base.kind === "truncated_power") return `truncated(power(q=${base.q}), eps=${base.eps})`;
+  const given = KINDS[base.kind].params.map(({ name }) => `${name}=${base[name]}`);
   return `${base.kind}(${given.join(", ")})`;
 }
 
 // The same as a call of the Python constructor.
 export function pythonOf(base) {
-  if (base.kind === "series") return `lossforge.base.Series((${coefficients(base.points).map(number).join(", ")}), logarithmic=True)`;
-  if (base.kind === "truncated_power") return `lossforge.base.Truncated(lossforge.base.Power(q=${number(base.q)}), eps=${number(base.eps)})`;
+  if (base.kind === "series") return `lossforge.base.Series((${coefficients(base.points).join(", ")}), logarithmic=True)`;
+  if (base.kind === "truncated_power") return `lossforge.base.Truncated(lossforge.base.Power(q=${base.q}), eps=${base.eps})`;
   const name = base.kind.replace(/(^|_)(.)/g, (_, dash, letter) => letter.toUpperCase());
-  const given = KINDS[base.kind].params.map((one) => `${one.name}=${number(base[one.name])}`);
+  const given = KINDS[base.kind].params.map((one) => `${one.name}=${base[one.name]}`);
   return `lossforge.base.${name}(${given.join(", ")})`;
 }

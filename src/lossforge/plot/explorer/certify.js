@@ -47,6 +47,9 @@ function reductionTest(state, row) {
   return { part: "binary reduction", ratio, allowed, passed: allowed === Infinity || within(ratio, allowed) };
 }
 
+// Whether no part that counts has a kink or a jump.
+export const isSmooth = (state) => !termsOf(state, state.K).some(({ base }) => KINKED.includes(base.kind));
+
 // The claim: raising the true class's logit never increases the expected loss.
 export function verdict(state) {
   const K = state.K, row = noiseRow(state.noise, state.rate, K);
@@ -54,9 +57,7 @@ export function verdict(state) {
   const parted = separation(state, K), tests = [];
   if (parted && !parted.none) tests.push(separationTest(parted, row));
   if (muOf(state, K) > 0) tests.push(reductionTest(state, row));
-  const bases = [state.own, state.other, state.pair, ...state.extra.map(({ base }) => base)].filter(Boolean);
-  const smooth = !bases.some(({ kind }) => KINKED.includes(kind));
-  if (parted && smooth && tests.length && tests.every((test) => test.passed)) {
+  if (parted && isSmooth(state) && tests.length && tests.every((test) => test.passed)) {
     const binding = tests.reduce((worst, test) => (test.allowed / test.ratio < worst.allowed / worst.ratio ? test : worst));
     return { status: "PROVED", tests, binding, margin: binding.allowed / binding.ratio - 1 };
   }
@@ -111,10 +112,11 @@ function findRise(state, row, K) {
   return best;
 }
 
-// The rate up to which the ratio tests pass, where the heaviest wrong class gets a share `peak` of the wrong labels.
+// The rate up to which the ratio tests pass, where the heaviest wrong class gets a share `peak` of the wrong labels;
+// null for the losses that the tests of this page do not judge.
 export function provedRate(state, peak) {
   const K = state.K, parted = separation(state, K), rates = [1 / (1 + peak)];
-  if (!parted) return 0;
+  if (!parted || !isSmooth(state)) return null;
   if (!parted.none) rates.push(separatedRate(parted.ratio, parted.a, peak));
   if (muOf(state, K) > 0) rates.push(1 / (1 + make(state.pair ?? state.own).ratios().rho * peak));
   return rates.length > 1 ? Math.min(...rates) : 0;

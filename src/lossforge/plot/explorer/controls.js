@@ -1,10 +1,14 @@
 // Controls: a slider with a typed value, a menu, the points of a drawn curve, buttons that copy.
 
-import { HANDLES, KINDS, NODES } from "./base.js";
+import { HANDLES, KINDS, NODES, POINT_RANGE } from "./base.js";
 import { element, scales } from "./draw.js";
+import { tidy } from "./state.js";
 
-const POINT_RANGE = 3; // of drawn logarithms of the density
 const LETTERS = { alpha: "α", beta: "β", gamma: "γ", tau: "τ", lam: "λ", mu: "μ", pi0: "π₀", eps: "ε" };
+
+const KEYS = {
+  ArrowUp: 0.1, ArrowRight: 0.1, ArrowDown: -0.1, ArrowLeft: -0.1, PageUp: 0.5, PageDown: -0.5, Home: -Infinity, End: Infinity,
+};
 
 // One number by slider and by typing; `change` hears of every valid one.
 export function slider({ id, label, hint = "", min, max, reach = max, step, value, change }) {
@@ -21,10 +25,10 @@ export function slider({ id, label, hint = "", min, max, reach = max, step, valu
   box.addEventListener("input", () => {
     const typed = Number(box.value), good = box.value !== "" && typed >= min && typed <= max;
     box.setAttribute("aria-invalid", String(!good));
-    if (good) { track.value = typed; change(typed); }
+    if (good) { track.value = typed; change(tidy(typed)); }
   });
+  box.addEventListener("change", () => { if (box.value !== "") box.value = tidy(Number(box.value)); });
   row.append(name, track, box);
-  row.set = (next) => { track.value = next; if (document.activeElement !== box) box.value = Math.round(next * 1e6) / 1e6; };
   return row;
 }
 
@@ -42,7 +46,6 @@ export function menu({ id, label, options, value, change }) {
   select.value = value;
   select.addEventListener("change", () => change(select.value));
   row.append(name, select);
-  row.set = (next) => { select.value = next; };
   return row;
 }
 
@@ -76,7 +79,7 @@ export function handles(svg, points, change) {
       move(at.valueOfY(((event.clientY - frame.top) / frame.height) * box.height));
     });
     dot.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: 0.1, ArrowDown: -0.1, PageUp: 0.5, PageDown: -0.5 }[event.key];
+      const step = KEYS[event.key];
       if (step === undefined) return;
       event.preventDefault();
       move(Number(dot.getAttribute("aria-valuenow")) + step);

@@ -3,7 +3,7 @@
 import { expectedGradient } from "./loss.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const SIZE = { width: 400, height: 250, left: 40, right: 12, top: 12, bottom: 34 };
+const SIZE = { width: 400, height: 250, left: 40, right: 12, top: 12, bottom: 40 };
 const ARROWS = 15, SHADES = 56; // points along an edge
 
 export function element(name, attributes = {}, text = "") {
@@ -41,7 +41,7 @@ export function chart(svg, { lines, x: xs, y: ys, xlabel, marks = [], fill = nul
     layer.append(element("text", { x: left - 6, y: at.y(tick) + 4, class: "tick", "text-anchor": "end" }, short(tick)));
   }
   for (const tick of xticks ?? ticks(...xs).map((one) => [one, short(one)])) {
-    layer.append(element("text", { x: at.x(tick[0]), y: height - bottom + 16, class: "tick", "text-anchor": "middle" }, tick[1]));
+    layer.append(element("text", { x: at.x(tick[0]), y: height - bottom + 16, class: "tick", "text-anchor": tick[2] ?? "middle" }, tick[1]));
   }
   layer.append(element("line", { x1: left, x2: width - right, y1: height - bottom, y2: height - bottom, class: "axis" }));
   layer.append(element("text", { x: width - right, y: height - 3, class: "label", "text-anchor": "end" }, xlabel));

@@ -100,12 +100,10 @@ export function pullAt(terms, K, p) {
   return total;
 }
 
-const round = (x) => String(Math.round(x * 1e6) / 1e6);
-
 function strengthOf(state) {
   const given = [];
-  if (state.tau > 0 || !(state.a > 0)) given.push(`tau=${round(state.tau)}`);
-  if (state.a > 0) given.push(`a=${round(state.a)}`);
+  if (state.tau > 0 || !(state.a > 0)) given.push(`tau=${state.tau}`);
+  if (state.a > 0) given.push(`a=${state.a}`);
   return given.join(", ");
 }
 
@@ -113,10 +111,10 @@ function strengthOf(state) {
 export function lossText(state) {
   const found = [], lam = lamOf(state, state.K);
   const other = state.other ? `, nontarget=${textOf(state.other)}` : "";
-  if (lam > 0) found.push(`${round(lam)}*TS(${textOf(state.own)}, ${strengthOf(state)}${other})`);
-  for (const { factor, base } of state.extra) found.push(`${round(factor)}*TS(${textOf(base)}, tau=0)`);
+  if (lam > 0) found.push(`${lam}*TS(${textOf(state.own)}, ${strengthOf(state)}${other})`);
+  for (const { factor, base } of state.extra) found.push(`${factor}*TS(${textOf(base)}, tau=0)`);
   const rivals = state.rivals ? `, rivals=${state.rivals}` : "";
-  if (state.mu > 0) found.push(`${round(state.mu)}*BR(${textOf(state.pair ?? state.own)}${rivals})`);
+  if (state.mu > 0) found.push(`${state.mu}*BR(${textOf(state.pair ?? state.own)}${rivals})`);
   return found.join(" + ");
 }
 
@@ -124,9 +122,9 @@ export function lossText(state) {
 export function lossPython(state) {
   const found = [], lam = lamOf(state, state.K);
   const other = state.other ? `, nontarget=${pythonOf(state.other)}` : "";
-  if (lam > 0) found.push(`${round(lam)} * lossforge.TargetSeparation(${pythonOf(state.own)}, ${strengthOf(state)}${other})`);
-  for (const { factor, base } of state.extra) found.push(`${round(factor)} * lossforge.TargetSeparation(${pythonOf(base)}, tau=0)`);
+  if (lam > 0) found.push(`${lam} * lossforge.TargetSeparation(${pythonOf(state.own)}, ${strengthOf(state)}${other})`);
+  for (const { factor, base } of state.extra) found.push(`${factor} * lossforge.TargetSeparation(${pythonOf(base)}, tau=0)`);
   const rivals = state.rivals ? `, rivals=${state.rivals}` : "";
-  if (state.mu > 0) found.push(`${round(state.mu)} * lossforge.BinaryReduction(${pythonOf(state.pair ?? state.own)}${rivals})`);
+  if (state.mu > 0) found.push(`${state.mu} * lossforge.BinaryReduction(${pythonOf(state.pair ?? state.own)}${rivals})`);
   return `loss = ${found.join(" + ")}`;
 }

@@ -1,11 +1,11 @@
 // The page: one state, drawn whenever it changes; a run of training beside it.
 
-import { KINDS, make, problem } from "./base.js";
-import { limitOf, noiseRow, provedRate, verdict } from "./certify.js";
+import { KINDS, POINT_RANGE, make } from "./base.js";
+import { isSmooth, limitOf, noiseRow, provedRate, verdict } from "./certify.js";
 import { baseSliders, copyButton, handles, menu, slider } from "./controls.js";
 import { chart, field, regions } from "./draw.js";
 import { coefficient, lossPython, lossText, pullAt, termsOf, valueAt } from "./loss.js";
-import { LIMITS, NOISES, REACH, START, fromHash, readState, startOf, toHash } from "./state.js";
+import { LIMITS, NOISES, REACH, START, complaint, fromHash, isCut, readState, startOf, toHash } from "./state.js";
 import { Network, SAMPLES, STEPS, corrupt, makeData } from "./train.js";
 
 const one = (id) => document.getElementById(id);
@@ -23,14 +23,26 @@ const MEANING = {
   HOPELESS: "A wrong label is at least as frequent as the true one.",
 };
 
-const linked = fromHash(location.hash);
+const QUIET = 700; // milliseconds without a change before the verdict is read out
+
+const linked = readLink();
 let state = linked ?? readState(GIVEN.start);
-let pending = false, wrote = location.hash, writing = 0, frames = 0;
+let pending = false, wrote = location.hash, writing = 0, frames = 0, speaking = 0, spoken = "";
 
 const say = (text) => { one("say").textContent = text; };
 
+// The state of the address, if it has one; it bears the name of a preset only if it is that preset.
+function readLink() {
+  const found = fromHash(location.hash);
+  if (found) {
+    const { name, K, noise, rate } = found, preset = Object.hasOwn(GIVEN.presets, name) && readState({ ...GIVEN.presets[name], name, K, noise, rate });
+    if (JSON.stringify(preset) !== JSON.stringify(found)) found.name = "";
+  }
+  return found;
+}
+
 function change(changes, rebuild = false) {
-  const next = { ...state, ...changes }, wrong = problem(next.own) || (next.pair ? problem(next.pair) : "");
+  const next = { ...state, ...changes }, wrong = complaint(next);
   one("problem").textContent = wrong;
   if (wrong) return;
   state = next;
@@ -63,7 +75,8 @@ function draw() {
   drawFrontier();
   one("text").textContent = lossText(state);
   one("python").textContent = lossPython(state);
-  one("command").textContent = `lossforge certify "${lossText(state)}" --noise ${state.noise}:${round(state.rate)} --classes ${state.K}`;
+  one("command").textContent = `lossforge certify "${lossText(state)}" --noise ${state.noise}:${state.rate} --classes ${state.K}`;
+  announce();
   clearTimeout(writing);
   // browsers allow few changes of the address a second; one that is not read yet must not be lost
   writing = setTimeout(() => { if (!isAddressed()) writeLink(); }, 150);
@@ -71,7 +84,14 @@ function draw() {
   training.stale();
 }
 
-const round = (value) => Math.round(value * 1e4) / 1e4;
+// Reads the verdict out once the sliders rest; every step of one would drown all other speech.
+function announce() {
+  const text = `${one("status").textContent}. ${one("numbers").textContent}`;
+  clearTimeout(speaking);
+  if (spoken && text !== spoken) speaking = setTimeout(() => { spoken = text; say(text); }, QUIET);
+  spoken ||= text; // what the page opens with is read as part of it
+}
+
 const over = (f) => POINTS.map((p) => [p, f(p)]);
 const highest = (lines) => Math.max(1e-6, ...lines.flat().map(([, y]) => y).filter(Number.isFinite));
 
@@ -79,7 +99,7 @@ function drawBase(own) {
   const drawn = state.own.kind === "series";
   one("key-h").hidden = drawn;
   if (drawn) {
-    chart(one("base"), { x: [0, 1], y: [-3, 3], xlabel: "x", lines: [{ points: over((x) => Math.log(own.phi(x))), style: "second" }] });
+    chart(one("base"), { x: [0, 1], y: [-POINT_RANGE, POINT_RANGE], xlabel: "x", lines: [{ points: over((x) => Math.log(own.phi(x))), style: "second" }] });
     one("base-title").textContent = "Drag the points: log φ, φ = −h′";
     if (!one("base").querySelector(".handles")) drawHandles();
   } else {
@@ -122,8 +142,9 @@ function drawVerdict(found) {
   one("status").textContent = WORDS[found.status];
   const binding = found.binding;
   let numbers = "";
-  if (binding) numbers = binding.allowed === Infinity ? `${binding.part}: any decreasing h will do` : `${binding.part}: ratio ${short(binding.ratio)} of ${short(binding.allowed)} allowed, margin ${short(100 * found.margin)} %`;
+  if (binding) numbers = binding.allowed === Infinity ? `${binding.part}: any decreasing h will do` : `${binding.part}: ratio ${short(binding.ratio)} of ${short(binding.allowed)} allowed, margin ${short(100 * found.margin)}\u00a0%`;
   else numbers = found.tests.filter((test) => !test.passed).map((test) => `${test.part}: ratio ${short(test.ratio)}, allowed ${short(test.allowed)}`).join("; ");
+  if (!numbers && found.status === "ASK" && !isSmooth(state)) numbers = "A base function with a kink or a jump is left to Python.";
   if (found.witness) numbers = `At probability ${short(found.witness.x)} of the true class and ${short(found.witness.y)} of its rival a larger logit of the true class raises the expected loss.`;
   one("numbers").textContent = numbers;
   one("meaning").textContent = MEANING[found.status];
@@ -146,17 +167,21 @@ function drawField(found) {
 
 function drawFrontier() {
   const K = state.K, low = K > 2 ? 1 / (K - 1) : 1, peaks = K > 2 ? Array.from({ length: 60 }, (_, i) => low + ((1 - low) * i) / 59) : [0.99, 1];
-  const limit = peaks.map((peak) => [peak, 1 / (1 + peak)]), mine = peaks.map((peak) => [peak, provedRate(state, peak)]);
+  const limit = peaks.map((peak) => [peak, 1 / (1 + peak)]), mine = peaks.map((peak) => [peak, provedRate(state, peak)]), judged = mine[0][1] !== null;
   const here = [state.noise === "pair" ? 1 : low, state.rate], ends = [peaks[0], 1];
   chart(one("frontier"), {
     x: ends, y: [0, 1], xlabel: "share of the wrong labels that go to one class",
-    xticks: [[ends[0], `${short(ends[0])} symmetric`], [1, "1 pair"]].map(([at, text], i) => [at + (i ? -0.06 : 0.09) * (1 - ends[0] || 0.01), text]),
+    xticks: K > 2 ? [[ends[0], `1/${K - 1} symmetric`, "start"], [1, "all: pair", "end"]] : [[1, "all: symmetric and pair", "end"]],
     fill: [...limit, [1, 1.2], [ends[0], 1.2]],
-    lines: [{ points: limit, style: "reference CE" }, { points: mine, style: "mine" }],
+    lines: [{ points: limit, style: "reference CE" }, ...(judged ? [{ points: mine, style: "mine" }] : [])],
     marks: [{ x: Math.min(1, Math.max(ends[0], here[0])), y: here[1], style: "here" }],
   });
   const rates = [["symmetric", low], ["pair", 1]].map(([name, peak]) => `${name} ${short(Math.floor(1e4 * provedRate(state, peak)) / 1e4)} of ${short(1 / (1 + peak))}`);
-  one("frontier-note").textContent = `Ratio tests prove it below these rates: ${rates.join(", ")}. The dot is your noise.`;
+  const said = judged ? `Ratio tests prove it below these rates: ${rates.join(", ")}.` : "The ratio tests of this page do not judge this loss; the command below does.";
+  one("frontier-note").textContent = `${said} The dot is your noise.`;
+  one("key-proved").hidden = !judged;
+  one("ask-frontier").hidden = judged;
+  one("frontier-command").textContent = `lossforge frontier "${lossText(state)}" --classes ${K}`;
 }
 
 // ---- controls
@@ -207,7 +232,7 @@ function setUp() {
   });
   one("draw").addEventListener("click", () => { change({ own: startOf("series"), other: null, extra: [] }, true); one("base").querySelector(".handle")?.focus(); });
   for (const name of Object.keys(REFERENCES)) one(`show-${name}`).addEventListener("change", request);
-  for (const id of ["python", "text", "command"]) copyButton(one(`copy-${id}`), () => one(id).textContent, say);
+  for (const id of ["python", "text", "command", "frontier-command"]) copyButton(one(`copy-${id}`), () => one(id).textContent, say);
   copyButton(one("copy-link"), () => { writeLink(); return location.href; }, say);
   one("theme").addEventListener("click", () => {
     const root = document.documentElement, dark = getComputedStyle(root).getPropertyValue("--scheme").trim() === "dark";
@@ -219,7 +244,7 @@ function setUp() {
   addEventListener("hashchange", () => {
     if (!isAddressed()) return;
     wrote = location.hash;
-    const found = fromHash(wrote);
+    const found = readLink();
     if (found) { state = found; build(); request(); }
   });
   new ResizeObserver(() => { request(); training.show(); }).observe(one("field"));
@@ -292,7 +317,7 @@ one("train").addEventListener("click", () => training.toggle());
 setUp();
 build();
 draw();
-if (!linked && lossText({ ...START, ...GIVEN.start }) !== lossText(state)) {
-  one("problem").textContent = "some numbers were beyond the ranges of this page, and were cut";
+if (!linked && isCut(GIVEN.start, state)) {
+  one("problem").textContent = "some numbers were beyond the ranges or the six decimals of this page, and were cut";
 }
 window.explorer = { state: () => state, frames: () => ({ page: frames, training: training.frames }), coefficient };

@@ -1,12 +1,12 @@
 // What the page shows, as plain data: checked when it is read from a link, and written to one.
 
-import { HANDLES, KINDS, problem } from "./base.js";
+import { HANDLES, KINDS, POINT_RANGE, problem } from "./base.js";
 
 export const NOISES = ["symmetric", "pair"];
 export const LIMITS = { lam: [0, 100], mu: [0, 100], tau: [0, 1000], a: [0, 100], K: [2, 1000], rate: [0, 0.95], rivals: [0, 1e6] };
 export const REACH = { lam: 2, mu: 2, tau: 12, a: 2 }; // of the sliders; larger numbers are typed
 const MOST_EXTRA = 4;
-const POINT = 4; // drawn logarithms of the density lie between -4 and 4
+const DECIMALS = 1e6;
 
 export const START = {
   name: "", own: { kind: "exponential", alpha: -8, beta: -1, gamma: 0.5 }, other: null,
@@ -21,20 +21,24 @@ export function startOf(kind) {
   return found;
 }
 
+// The state has no more decimals than its texts: what is judged is what is printed, copied and linked.
+export const tidy = (value) => Math.round(value * DECIMALS) / DECIMALS;
+
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+const within = (value, low, high) => tidy(Math.min(high, Math.max(low, value)));
 
 // A base function from data of unknown origin; null if it is none.
 export function readBase(given) {
-  if (!given || typeof given !== "object" || !Object.hasOwn(KINDS, given.kind)) return null;
+  if (typeof given?.kind !== "string" || !Object.hasOwn(KINDS, given.kind)) return null;
   const found = { kind: given.kind };
   if (given.kind === "series") {
     const points = given.points;
     if (!Array.isArray(points) || points.length !== HANDLES || !points.every(isNumber)) return null;
-    return { ...found, points: points.map((one) => Math.min(POINT, Math.max(-POINT, one))) };
+    return { ...found, points: points.map((one) => within(one, -POINT_RANGE, POINT_RANGE)) };
   }
   for (const { name, min, max } of KINDS[given.kind].params) {
     if (!isNumber(given[name])) return null;
-    found[name] = Math.min(max, Math.max(min, given[name]));
+    found[name] = within(given[name], min, max);
   }
   if (given.kind === "taylor") found.t = Math.round(found.t);
   return problem(found) ? null : found;
@@ -48,7 +52,7 @@ export function readState(given) {
   found.other = readBase(given.other);
   found.pair = readBase(given.pair);
   for (const [name, [low, high]] of Object.entries(LIMITS)) {
-    if (isNumber(given[name])) found[name] = Math.min(high, Math.max(low, given[name]));
+    if (isNumber(given[name])) found[name] = within(given[name], low, high);
   }
   found.K = Math.round(found.K);
   found.rivals = Math.round(found.rivals);
@@ -57,12 +61,26 @@ export function readState(given) {
   if (typeof given.name === "string") found.name = given.name.slice(0, 40);
   if (Array.isArray(given.extra)) {
     for (const one of given.extra.slice(0, MOST_EXTRA)) {
-      const base = readBase(one?.base);
-      if (base && isNumber(one.factor) && one.factor > 0) found.extra.push({ factor: one.factor, base });
+      const base = readBase(one?.base), factor = isNumber(one?.factor) ? within(one.factor, ...LIMITS.lam) : 0;
+      if (base && factor > 0) found.extra.push({ factor, base });
     }
   }
-  if (!(found.lam > 0) && !(found.mu > 0) && !found.extra.length) found.lam = START.lam;
+  if (isEmpty(found)) found.lam = START.lam;
   return found;
+}
+
+const isEmpty = ({ lam, mu, extra }) => !(lam > 0) && !(mu > 0) && !extra.length;
+
+// Why a state cannot be shown; "" if it can.
+export function complaint(state) {
+  return problem(state.own) || (state.pair ? problem(state.pair) : "") || (isEmpty(state) ? "λ or μ must be above 0" : "");
+}
+
+// Whether more than rounding was lost of given data when it was read.
+export function isCut(given, kept) {
+  if (isNumber(given)) return !(Math.abs(given - kept) <= 1e-9 + 1e-5 * Math.abs(given));
+  if (given && typeof given === "object") return Object.keys(given).some((key) => isCut(given[key], kept?.[key]));
+  return given !== kept;
 }
 
 export function toHash(state) {
