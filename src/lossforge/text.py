@@ -37,6 +37,17 @@ def _escaped(letter: str) -> str:
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else ascii(letter)[1:-1]
 
 
+def duration(seconds: float) -> str:
+    """Write a time as people say it.
+
+    >>> duration(80), duration(200), duration(9000)
+    ('80 s', '3 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Write rows as CSV, strings by `csv_cell`, None as an empty cell."""
     return "".join(",".join(map(_quoted, row)) + "\n" for row in rows)

@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("typer")
 pytest.importorskip("cleanlab")
+import numpy as np
 import torch
 from typer.testing import CliRunner
 
@@ -132,6 +133,34 @@ def test_a_mistake_is_one_line_and_status_2(tmp_path, words, complaint):
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_probabilities_of_the_users_own_are_audited_at_once(table, tmp_path):
+    rows = animals(240)
+    names = sorted({name for *_, name in rows})
+    centres = {"cat": (0, 0), "cow": (0, 4), "dog": (4, 0)}
+    points = np.array([[float(a), float(b)] for a, b, _ in rows])
+    distances = np.array([((points - centres[name]) ** 2).sum(1) for name in names]).T
+    probs = np.exp(-distances / 2)
+    np.save("probs.npy", probs / probs.sum(1, keepdims=True))
+    result = run(table, "--pred-probs", "probs.npy", "--loss", "BEF,CE")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines() == ["estimating the noise"]
+    shown = " ".join(result.stdout.split())
+    assert "network none; the probabilities that were given predict" in shown
+    assert "losses are compared by certificate alone" in shown
+    folder = tmp_path / "runs" / "audit" / "animals.csv"
+    found = json.loads((folder / "audit.json").read_text())
+    assert found["noise"]["rate"] == pytest.approx(0.1, abs=0.03)
+    assert "none: the probabilities were given" in (folder / "index.html").read_text()
+    np.save("logits.npy", -distances)
+    told = run(table, "--pred-probs", "logits.npy")
+    assert told.exit_code == 2
+    assert "of logits take the softmax" in told.stderr
+    assert len(told.stderr.splitlines()) == 1
+    Path("names.txt").write_text("cat\ncow\nyak\n")
+    told = run(table, "--pred-probs", "probs.npy", "--classes-file", "names.txt")
+    assert "'yak' are unknown" in told.stderr
+
+
 def test_without_cleanlab_it_says_what_to_install(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "cleanlab", None)
     result = run(table, *QUICK)
@@ -180,6 +209,8 @@ def test_it_is_in_the_help_and_names_every_option():
     for option in ("--label", "--column", "--noise", "--loss", "--folds", "--repeats", "--epochs"):
         assert option in shown
     for option in ("--out", "--open", "--json", "--size", "--seed", "--device", "--data-dir"):
+        assert option in shown
+    for option in ("--features", "--pred-probs", "--classes-file"):
         assert option in shown
     assert "audit" in CliRunner().invoke(app, ["--help"]).stdout
     assert set(lossforge.audit.CANDIDATES) <= set(lossforge.names())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -153,6 +154,46 @@ def test_the_content_is_part_of_the_run_and_the_place_is_not(folder):
     done = run(*TRAIN, "--data", "moved/tickets.csv", "--store", "runs")
     assert done.exit_code == 0
     assert len(read_records(Path("runs"))) == 2
+
+
+def test_weights_that_clean_wrote_are_used_and_part_of_the_run(folder):
+    header, *rows = Path("tickets.csv").read_text().splitlines()
+    given, true = zip(*(row.split(",")[2:] for row in rows), strict=True)
+    weights = [int(a == b) for a, b in zip(given, true, strict=True)]
+    lines = [f"{row},{weight}" for row, weight in zip(rows, weights, strict=True)]
+    Path("clean.csv").write_text("\n".join([f"{header},label_weight", *lines]) + "\n")
+    words = [*TRAIN, "--data", "clean.csv", "--true", "truth", "--store", "runs"]
+    assert run(*words).exit_code == 0
+    (weighted,) = read_records(Path("runs"))
+    assert weighted.spec["data_options"]["weight"] == "label_weight"
+    assert "--weight label_weight" in weighted.about["command"]
+    # wrong labels have the weight 0, so that the loss is that of the correct ones alone
+    plain_words = [*words, "--weight", "none"]
+    assert run(*plain_words).exit_code == 0
+    (plain,) = [one for one in read_records(Path("runs")) if one.id != weighted.id]
+    assert "weight" not in plain.spec["data_options"]
+    assert weighted.metrics[-1]["loss"] < 0.5 * plain.metrics[-1]["loss"]
+    done = run(*words, "--method", "mixup")
+    assert done.exit_code == 2
+    assert "takes no weights of samples; --weight none leaves them out" in done.stderr
+
+
+def test_embeddings_of_a_file_are_trained_on(folder):
+    rows = [line.split(",") for line in Path("tickets.csv").read_text().splitlines()[1:]]
+    codes = {"fruit": (4.0, 0.0), "metal": (0.0, 4.0), "sky": (-4.0, -4.0)}
+    noise = np.random.default_rng(0).normal(size=(len(rows), 2))
+    np.save("e.npy", np.array([codes[row[3]] for row in rows]) + noise)
+    words = [*TRAIN, "--true", "truth", "--features", "e.npy", "--store", "runs"]
+    assert run(*words).exit_code == 0
+    (record,) = read_records(Path("runs"))
+    assert record.last() > 95
+    assert set(record.spec["data_options"]) >= {"features", "features_hash"}
+    assert "e.npy" in record.about["command"]
+    np.save("new.npy", np.array([[4.0, 0.0], [-4.0, -4.0]]))
+    found = lossforge.load(record.folder).predict("new.npy")
+    assert [one.label for one in found] == ["fruit", "sky"]
+    done = run("train", "--data", "digits", "--features", "e.npy")
+    assert "--features is for your own data" in done.stderr
 
 
 def test_a_damaged_or_missing_model_is_told(folder):

@@ -193,3 +193,73 @@ def test_what_is_no_data_is_told(tmp_path):
     (tmp_path / "photos").mkdir()
     with pytest.raises(SpecError, match="a folder has its labels as folders, got label='a'"):
         own.load(tmp_path / "photos", label="a")
+
+
+def weighted(path, values):
+    """The same table with a column of weights."""
+    header, *rows = path.read_text().splitlines()
+    rows = [f"{row},{value}" for row, value in zip(rows, values, strict=True)]
+    path.write_text("\n".join([f"{header},label_weight", *rows]) + "\n")
+    return path
+
+
+def test_weights_of_clean_are_found_and_can_be_left_out(tickets):
+    before = own.describe(tickets, label="category", true="truth")
+    assert "weight" not in before.options  # the id of such a run stays as it was
+    values = [round(0.1 + 0.02 * n, 2) for n in range(40)]
+    weighted(tickets, values)
+    data = own.describe(tickets, label="category", true="truth")
+    assert data.options["weight"] == "label_weight"
+    found = own.load(data.place, **data.options)
+    rows = own.stratify(own.read_own_table(tickets, label="category").given, 0.2)
+    for split, part in zip((found.train, found.tests["test"]), rows, strict=True):
+        assert split.weight.tolist() == pytest.approx([values[row] for row in part.tolist()])
+    without = own.describe(tickets, label="category", true="truth", weight="none")
+    assert set(without.options) == {"label", "true", "hash"}
+    plain = own.load(without.place, **without.options)
+    assert plain.train.weight is None
+    assert torch.equal(plain.train.inputs, found.train.inputs)  # a weight is no feature
+
+
+def test_any_column_of_numbers_may_hold_the_weights(tickets):
+    found = own.load(tickets, label="category", true="truth", weight="minutes")
+    assert found.train.weight.max() > 1
+    plain = own.load(tickets, label="category", true="truth")
+    assert found.train.inputs.shape[1] == plain.train.inputs.shape[1] - 1
+    assert found.with_noise(found.train.given).train.weight is found.train.weight
+    held = found.hold_out(0.25, generator=torch.Generator().manual_seed(0))
+    assert len(held.train.weight) == len(held.train) == 24
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            [1.0] * 39 + [-0.5],
+            r"tickets\.csv:41: the weight in 'label_weight' must be .*, got -0.5",
+        ),
+        ([1.0, "inf"] + [1.0] * 38, r"tickets\.csv:3: the weight in 'label_weight' must be a num"),
+        ([1.0, ""] + [1.0] * 38, r"tickets\.csv:3: .* must be a number of 0 or more, got nan"),
+        (["much"] * 40, "the weights in 'label_weight' must be numbers"),
+        ([0] * 40, "a weight in 'label_weight' must be positive, all are 0"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_named(tickets, values, told):
+    weighted(tickets, values)
+    with pytest.raises(ValueError, match=told):
+        own.load(tickets, label="category", true="truth", weight="label_weight")
+
+
+def test_arrays_may_have_weights_and_folders_may_not(tmp_path, photos):
+    x, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 3
+    np.savez(tmp_path / "a.npz", x=x, y=y, label_weight=np.linspace(0, 1, 30))
+    data = own.describe(tmp_path / "a.npz")
+    assert data.options["weight"] == "label_weight"
+    assert own.load(data.place, **data.options).train.weight.dtype == torch.float64
+    with pytest.raises(ValueError, match="must have weights under importance"):
+        own.load(tmp_path / "a.npz", weight="importance")
+    np.savez(tmp_path / "b.npz", x=x, y=y, w=np.ones(29))
+    with pytest.raises(ValueError, match="weights must be 30 numbers"):
+        own.load(tmp_path / "b.npz", weight="w")
+    with pytest.raises(SpecError, match="a folder has its labels as folders, got weight='w'"):
+        own.load(photos, weight="w")

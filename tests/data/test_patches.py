@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from lossforge import data
-from lossforge.data import patch_features, patches, with_patches
+from lossforge.data import kept, patch_features, patches, with_patches
 from lossforge.data.dataset import Dataset, Split, read
 
 SAMPLED = 300
@@ -339,7 +339,7 @@ def test_progress_reaches_all_images_and_may_end_the_work():
 
 def test_long_work_is_told_on_stderr(monkeypatch, capsys):
     clock = itertools.count(0.0, 0.5)
-    monkeypatch.setattr(patches.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(kept.time, "monotonic", lambda: next(clock))
     patch_features(draw_images(5, 1, 8, 8), atoms=2)
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "patch features: 0 of 5 images"

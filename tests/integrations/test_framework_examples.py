@@ -20,11 +20,11 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def accuracies(name, *options, example="digits"):
+def accuracies(name, *options, example="digits", script=None):
     """The percentages that an example prints, in its order."""
     torchvision_without_operators()
     need(*FRAMEWORKS[name])
-    script = FOLDER / f"{name}_{example}.py"
+    script = FOLDER / (script or f"{name}_{example}.py")
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -63,3 +63,12 @@ def test_a_language_model_learns_the_right_answers_from_partly_wrong_ones(name, 
     text = f"language model: {cross_entropy} % with CE, {robust} % with BEF"
     record_property("summary", text)
     assert robust > cross_entropy + 10, text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["skorch"])
+def test_a_pipeline_learns_from_raw_text_with_wrong_labels(name, record_property):
+    cross_entropy, robust = accuracies(name, script="sklearn_text.py")
+    text = f"pipeline of raw text: {cross_entropy} % with CE, {robust} % with BEF"
+    record_property("summary", text)
+    assert robust > cross_entropy + 3, text

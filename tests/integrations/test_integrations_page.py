@@ -17,6 +17,7 @@ TITLES = {
     "timm": "timm",
     "fastai": "fastai",
     "skorch": "scikit-learn, through skorch",
+    "skorch-text": "scikit-learn, from raw text",
     "boosting": "XGBoost and LightGBM",
     "segmentation": "Segmentation",
 }
@@ -72,6 +73,10 @@ class Network(torch.nn.Sequential):
         super().__init__(torch.nn.Linear(64, 10))
 X, y = images[:, 0].flatten(1)[:, :64].numpy(), labels.numpy()
 """,
+    "skorch-text": """
+texts = ["apple and banana", "iron or zinc", "moon of the sky"] * 10
+names, weights = ["fruit", "metal", "sky"] * 10, torch.ones(30).numpy()
+""",
     "boosting": """
 X, y = images[:, 0].flatten(1)[:, :8].numpy(), labels.numpy()
 """,
@@ -87,6 +92,7 @@ AFTER = {
     "timm": "assert all(parameter.grad is not None for parameter in model.parameters())",
     "fastai": "assert torch.allclose(probs.sum(1), torch.ones(100), atol=1e-5)",
     "skorch": "assert abs(probs.sum(1) - 1).max() < 1e-5 and probs.shape == (100, 10)",
+    "skorch-text": "assert set(search.classes_) == {'fruit', 'metal', 'sky'}",
     "boosting": "assert abs(probs.sum(1) - 1).max() < 1e-5 and probs.shape == (100, 10)",
     "segmentation": "assert loss > 0 and model.weight.grad.abs().sum() > 0",
 }

@@ -5,7 +5,8 @@ from .candidates import CANDIDATES, Candidate, Recommendation
 from .findings import Audit, Method, Suspect
 from .folder import check_folder, default_folder
 from .noise import Confusion, Estimated, Interval, estimate
-from .read import Progress, read_subject
+from .progress import Progress
+from .read import read_subject
 from .subject import Subject
 
 __all__ = [

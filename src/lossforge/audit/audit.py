@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..data.source import PathLike
 from ..errors import check_integer, extra
-from ..training import generator
+from ..training import Pace, generator
 from .candidates import (
     CANDIDATES,
     admitted,
@@ -25,7 +25,7 @@ from .findings import Audit, Method, Suspect
 from .folder import check_folder, write_audit
 from .kept import Kept, unfinished
 from .noise import RESAMPLES, estimate
-from .read import Progress
+from .progress import Progress
 from .subject import Subject, check_labels
 
 FOLDS, REPEATS, EPOCHS = 5, 3, 60
@@ -55,7 +55,8 @@ def audit(
         found.noise.rate, found.recommended.code
 
     Args:
-        subject: From `read_subject`.
+        subject: From `read_subject`. If it has probabilities, no network is trained, and the
+            options that are about training have no effect.
         losses: Candidates, in order of preference.
         folds: Folds of the cross-validation, 2 or more.
         repeats: Cross-validations with other folds and weights, whose probabilities are averaged.
@@ -76,7 +77,7 @@ def audit(
     check_integer("repeats", repeats, 1)
     check_integer("epochs", epochs, 1)
     check_candidates(losses)
-    check_labels(subject, folds)
+    check_labels(subject, folds if subject.probs is None else 1)
     extra("cleanlab", "noise")  # before anything is trained
     out = None if folder is None else Path(folder)
     if out is not None:
@@ -97,10 +98,13 @@ def audit(
 
     with unfinished(out) as place:
         kept = Kept(place, subject.dataset)
-        runs = _cross_validations(subject, folds, repeats, epochs, seed, device, kept, report)
+        if subject.probs is not None:
+            runs = [OutOfFold(subject.probs, ())]
+        else:
+            runs = _cross_validations(subject, folds, repeats, epochs, seed, device, kept, report)
         report(Progress("estimating the noise", 0, 1))
         found = write(_findings(subject, runs, losses, folds, seed))
-        if trials:
+        if trials and subject.probs is None:
             found = write(_with_trials(found, epochs, device, kept, report))
     return found
 
@@ -115,9 +119,12 @@ def _cross_validations(
     kept: Kept,
     report: Report,
 ) -> list[OutOfFold]:
-    def report_fold(step: str, fold: int, epoch: int) -> None:
+    pace = Pace("cross-validation", "its first fold")
+
+    def report_fold(step: str, repeat: int, fold: int, epoch: int) -> None:
         text = f"{step}, fold {fold + 1} of {folds}"
-        report(Progress(text, fold * epochs + epoch, folds * epochs))
+        note = pace(repeat * folds + fold, repeats * folds)
+        report(Progress(text, fold * epochs + epoch, folds * epochs, note))
 
     runs = []
     for repeat in range(repeats):
@@ -129,7 +136,7 @@ def _cross_validations(
             seed=seed * repeats + repeat,
             device=device,
             kept=kept,
-            on_epoch=partial(report_fold, step),
+            on_epoch=partial(report_fold, step, repeat),
         )
         runs.append(run)
     return runs
@@ -149,10 +156,11 @@ def _findings(
     )
     candidates = certify_candidates(losses, found)
     probs = torch.stack([run.probs for run in runs]).mean(0)
+    trained = subject.probs is None
     method = Method(
-        network=network_of(dataset),
-        loss=LOSS,
-        folds=folds,
+        network=network_of(dataset) if trained else "",
+        loss=LOSS if trained else "",
+        folds=folds if trained else 0,
         repeats=len(runs),
         epochs=tuple(epoch for run in runs for epoch in run.epochs),
         accuracy=float((probs.argmax(1) == subject.given).double().mean()),

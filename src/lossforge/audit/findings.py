@@ -41,9 +41,9 @@ class Method:
     """How the probabilities were computed.
 
     Args:
-        network: The name of the network.
+        network: The name of the network; empty, as `loss`, if the probabilities were given.
         loss: The loss it was trained with.
-        folds: Folds of the cross-validation.
+        folds: Folds of the cross-validation; 0 without one.
         repeats: Cross-validations with other folds and weights.
         epochs: The epoch at which each fold was stopped.
         accuracy: The share of given labels that are the most probable class out of fold.

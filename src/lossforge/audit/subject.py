@@ -32,6 +32,8 @@ class Subject:
         label: The column of labels, for a table.
         sha256: Of a file or folder, see `lossforge.data.own.content_hash`; None for a data set.
         path: Where the table or folder of images is that `lossforge clean` takes.
+        probs: (N, K) probabilities of the classes from a model that was not trained on the sample,
+            float64; None if an audit has to compute them.
     """
 
     name: str
@@ -46,10 +48,15 @@ class Subject:
     label: str | None = None
     sha256: str | None = None
     path: Path | None = None
+    probs: Tensor | None = None
 
     def __post_init__(self) -> None:
         if not self.dataset.is_blind:
             raise ValueError("dataset must hold neither true labels nor tests")
+        if self.probs is not None:
+            expected = (len(self.given), self.dataset.num_classes)
+            if tuple(self.probs.shape) != expected:
+                raise ValueError(f"probs must be {expected}, got {tuple(self.probs.shape)}")
 
     @property
     def given(self) -> Tensor:

@@ -2,17 +2,25 @@
 
 from collections.abc import Sequence
 
+import torch
+
 from ..data import Dataset, Split
-from ..data.own import content_hash, read_own_table
+from ..data.own import sentences_of
+from ..data.own_table import read_own_table
 from ..data.pipeline import TablePipeline
-from ..data.source import PathLike
+from ..data.source import PathLike, content_hash
 from .subject import Subject
 
 _SHOWN = 1000  # characters of a text
 
 
 def read_table(
-    path: PathLike, *, label: str | None = None, columns: Sequence[str] | None = None
+    path: PathLike,
+    *,
+    label: str | None = None,
+    columns: Sequence[str] | None = None,
+    features: str | None = None,
+    bare: bool = False,
 ) -> Subject:
     """Read all rows of a CSV, TSV or Parquet file.
 
@@ -24,10 +32,16 @@ def read_table(
         label: The label column; if None, guessed from its name or else from its values.
         columns: The feature columns; if None, all columns except the label, row numbers and
             columns with a different value in nearly every row.
+        features: "sentence-transformers:MODEL" for embeddings of sentences in place of TF-IDF.
+        bare: Whether to read the labels alone, as the features come from elsewhere.
     """
-    found = read_own_table(path, label=label, columns=columns)
+    found = read_own_table(path, label=label, columns=columns, bare=bare)
     table, texts, others = found.table, found.texts, found.others
-    inputs = TablePipeline.fit(table, texts, others).encode(table)
+    if bare:
+        inputs = torch.empty(len(found.given), 0)
+    else:
+        sentences = sentences_of(features)
+        inputs = TablePipeline.fit(table, texts, others, sentences).encode(table)
     dataset = Dataset(table.path.stem, found.classes, Split(inputs, found.given), {})
     shown = texts or others
 
@@ -45,7 +59,7 @@ def read_table(
         dataset,
         where=lambda row: table.where(row).replace(str(table.path), table.path.name, 1),
         text=text,
-        notes=found.notes,
+        notes=found.notes if features is None else (*found.notes, f"features {features}"),
         ids=lambda row: {name: str(table[name][row]) for name in found.ids},
         label=found.label,
         sha256=content_hash(table.path),

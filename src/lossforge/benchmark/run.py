@@ -1,6 +1,5 @@
 """One run from spec to record: its data and network, training with checkpoints, the results."""
 
-import hashlib
 import json
 import os
 import platform
@@ -20,6 +19,7 @@ from torch import distributed, nn
 from .. import __version__, interrupts, kernels
 from ..data import Dataset, Split, label_files, load, noisy_labels, own, registry, subset
 from ..data.dataset import members
+from ..data.kept import tensors_hash
 from ..data.source import PathLike
 from ..errors import SpecError
 from ..loss import Loss, WeightedSum
@@ -283,7 +283,8 @@ def prepare_model(spec: RunSpec, dataset: Dataset, *, peer: int = 0) -> nn.Modul
 
 def samples(dataset: Dataset, split: Split) -> Samples:
     """Return a split as `lossforge.training.train` takes it."""
-    return Samples(partial(dataset.transform, split.inputs), split.given, split.true)
+    read = partial(dataset.transform, split.inputs)
+    return Samples(read, split.given, split.true, split.weight)
 
 
 # The results
@@ -309,7 +310,7 @@ def record(
         "noise_rate": rate,
         "transition": counts,
         "metrics": metrics,
-        "parameters": _digest(model),
+        "parameters": tensors_hash(model.state_dict()),
         "failed": failed,
         "loss_parameters": loss_parameters(run.loss),
     }
@@ -369,15 +370,6 @@ def circumstances(
         "processes": world()[1],
         "command": spec.command(),
     }
-
-
-def _digest(model: nn.Module) -> str:
-    """Hash all parameters and buffers."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
-    return digest.hexdigest()
 
 
 def device_name(device: str) -> str:

@@ -56,7 +56,13 @@ HASHED_TRAINING = (
 
 
 # options of `train` by the data options they set
-OWN_OPTIONS = {"label": "--label", "true": "--true", "columns": "--column"}
+OWN_OPTIONS = {
+    "label": "--label",
+    "true": "--true",
+    "columns": "--column",
+    "weight": "--weight",
+    "features": "--features",
+}
 # by options of `train`, or by what they name
 NAMED = ("data", "place", "noise", "loss", "expression", "code", "model", "seed", "method")
 PLAIN = str(Method())
@@ -153,7 +159,8 @@ class RunSpec(Frozen):
     def _own_data_words(self) -> list[str]:
         """Return the options of a command that describe the user's own data, but for their path."""
         rest = {} if self.place is None else {**self.data_options}
-        rest.pop("hash", None)  # of what lies there when the command is typed
+        for name in ("hash", "features_hash"):  # of what lies there when the command is typed
+            rest.pop(name, None)
         words = []
         for name, option in OWN_OPTIONS.items():
             found = rest.pop(name, [])
@@ -214,7 +221,10 @@ def resolve(spec: RunSpec, *, loss: Reading | None = None, noise: NoiseSpec | No
         if value is not None and value < 1:
             raise SpecError(f"{name} must be 1 or more, got {value}")
     canonical(spec.training)
-    return Run(spec, loss.loss, noise, make_method(spec.method), loss.code)
+    method = make_method(spec.method)
+    if spec.place is not None and "weight" in spec.data_options and not method.weighs:
+        raise SpecError(f"{spec.method} takes no weights of samples; --weight none leaves them out")
+    return Run(spec, loss.loss, noise, method, loss.code)
 
 
 def hashes(loss: Reading) -> dict[str, str]:

@@ -68,8 +68,25 @@ def audit(
     features: Annotated[
         str | None,
         typer.Option(
-            help="Features of images: patches:ATOMS, 100 by default, or pixels for a small CNN, "
-            "which takes much longer.",
+            help="A .npy file with a row for each sample; of texts sentence-transformers:MODEL; of "
+            "images timm:MODEL, patches:ATOMS, 100 by default, or pixels for a small CNN, which "
+            "takes much longer.",
+            show_default=False,
+        ),
+    ] = None,
+    pred_probs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Probabilities out of sample, instead of a cross-validation: a .npy file, or a "
+            "table with a column for each class.",
+            show_default=False,
+        ),
+    ] = None,
+    classes_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Text file with the classes in the order of the columns of a .npy file of "
+            "probabilities, one on each line; sorted by default.",
             show_default=False,
         ),
     ] = None,
@@ -99,6 +116,7 @@ def audit(
     \b
     lossforge audit reviews.csv --label sentiment --open
     lossforge audit photos/ --out audit
+    lossforge audit tickets.csv --pred-probs probs.npy
     lossforge audit digits --noise symmetric:0.4
     """
     with one_line_errors():
@@ -116,6 +134,8 @@ def audit(
             noise=noise,
             size=size,
             features=features,
+            pred_probs=pred_probs,
+            classes_file=classes_file,
             seed=seed,
             data_dir=data_dir,
             on_progress=show_progress,
@@ -158,6 +178,8 @@ def _progress(folder: Path | None) -> Iterator[Callable[["Progress"], None]]:
         def show(now: "Progress") -> None:
             nonlocal printed
             bar.update(task, description=now.text, completed=now.done, total=now.total)
+            if now.note:
+                typer.echo(now.note, err=True)
             if bar.disable and now.text != printed:
                 printed = now.text
                 typer.echo(now.text, err=True)
@@ -190,17 +212,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     what = "images" if data["kind"] == "images" else "rows"
     facts = [("data", f"{data['name']}, {data['rows']:,} {what}, {len(data['classes'])} classes")]
     facts += [("", note) for note in data["notes"]]
-    repeats = f", {method['repeats']} times" if method["repeats"] > 1 else ""
-    first, last = min(method["epochs"]), max(method["epochs"])
-    stopped = f"{first} to {last}" if first < last else f"{first}"
-    facts.append(
-        (
-            "network",
-            f"{method['network']}, {method['loss']}, {method['folds']} folds{repeats}, stopped at "
-            f"epoch {stopped}; out of fold it predicts "
-            f"{_percent(method['accuracy'])} of the labels",
-        )
-    )
+    facts.append(("network", _network(method)))
     added = "" if data["injected"] is None else f"; {_percent(data['injected'])} were made wrong"
     facts.append(
         (
@@ -218,6 +230,19 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
             )
         )
     return facts
+
+
+def _network(method: dict[str, Any]) -> str:
+    share = f"{_percent(method['accuracy'])} of the labels"
+    if not method["epochs"]:
+        return f"none; the probabilities that were given predict {share}"
+    repeats = f", {method['repeats']} times" if method["repeats"] > 1 else ""
+    first, last = min(method["epochs"]), max(method["epochs"])
+    stopped = f"{first} to {last}" if first < last else f"{first}"
+    return (
+        f"{method['network']}, {method['loss']}, {method['folds']} folds{repeats}, stopped at "
+        f"epoch {stopped}; out of fold it predicts {share}"
+    )
 
 
 def _pairs(found: dict[str, Any]) -> list[str]:

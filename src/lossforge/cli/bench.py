@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
@@ -17,12 +17,15 @@ from .options import (
     Columns,
     DataDir,
     Device,
+    Features,
     Label,
     TrueLabel,
     Trust,
+    Weight,
     one_line_errors,
     pick_device,
     read_data,
+    refuse_own,
     separate,
 )
 from .output import progress_bar
@@ -46,6 +49,8 @@ def bench(
     label: Label = None,
     true: TrueLabel = None,
     column: Columns = None,
+    weight: Weight = None,
+    features: Features = None,
     loss: Annotated[
         list[str] | None,
         typer.Option(
@@ -115,7 +120,9 @@ def bench(
         library.executors.find_executor(executor)
         grid = library.grid.narrow(
             library.grid.read_grid(spec),
-            data=_own(data, label, true, column),
+            data=_own(
+                data, label=label, true=true, columns=column, weight=weight, features=features
+            ),
             losses=separate(loss),
             noise=separate(noise),
             methods=separate(method),
@@ -161,16 +168,12 @@ def bench(
         typer.echo(f"`{hint}` makes tables and figures of it", err=True)
 
 
-def _own(
-    data: str | None, label: str | None, true: str | None, column: list[str] | None
-) -> "OwnData | None":
+def _own(data: str | None, **options: Any) -> "OwnData | None":
     """The user's own data, if any are named."""
     if data is None:
-        for option, value in (("--label", label), ("--true", true), ("--column", column)):
-            if value:
-                raise ValueError(f"{option} is for your own data, which --data names")
+        refuse_own(options, "which --data names")
         return None
-    found = read_data(data, label, true, column)
+    found = read_data(data, **options)
     if isinstance(found, str):
         raise ValueError(f"--data must be your own data here, got the data set {found}")
     return found

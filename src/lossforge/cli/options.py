@@ -2,7 +2,7 @@
 
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -78,6 +78,13 @@ MethodText = Annotated[
         help="Training method with its options, such as mixup(alpha=0.3); docs/methods.md has all.",
     ),
 ]
+OWN_OPTIONS = {
+    "label": "--label",
+    "true": "--true",
+    "columns": "--column",
+    "weight": "--weight",
+    "features": "--features",
+}
 OWN_DATA = "or your own: a .csv, .tsv, .parquet or .npz file, a folder of class folders."
 Label = Annotated[
     str | None,
@@ -99,6 +106,24 @@ Columns = Annotated[
         "--column",
         help="A column of your own table to learn from, instead of all that look useful. May be "
         "repeated.",
+        show_default=False,
+    ),
+]
+Weight = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        help="Column with the weight of each sample in training; by default label_weight, which "
+        "`lossforge clean` writes, if there is one. `none` for equal weights.",
+        show_default=False,
+    ),
+]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        help="Features of your own data: a .npy file with a row for each sample; of texts "
+        "sentence-transformers:MODEL; of images timm:MODEL or patches:ATOMS.",
         show_default=False,
     ),
 ]
@@ -205,26 +230,27 @@ def separate(texts: Iterable[str] | None) -> list[str]:
     return found
 
 
-def read_data(
-    text: str, label: str | None, true: str | None, columns: list[str] | None
-) -> "str | OwnData":
+def read_data(text: str, **options: Any) -> "str | OwnData":
     """A data set by name, or the user's own data as a run describes them.
 
     Args:
         text: From `--data`.
-        label: From `--label`.
-        true: From `--true`.
-        columns: From `--column`.
+        options: From `OWN_OPTIONS`, by the names that `lossforge.data.own.load` has for them.
     """
     own = library.data.own
     if not own.is_name(text):
         if text == Path(text).name and not Path(text).exists() and "." not in text:
             library.data.registry.find(text)  # its error lists the names
-        return own.describe(text, label=label, true=true, columns=columns or None)
-    for option, value in (("--label", label), ("--true", true), ("--column", columns)):
-        if value:
-            raise ValueError(f"{option} is for your own data, {text} is a named data set")
+        return own.describe(text, **{name: value or None for name, value in options.items()})
+    refuse_own(options, f"{text} is a named data set")
     return text
+
+
+def refuse_own(options: Mapping[str, Any], reason: str) -> None:
+    """Raise if an option is given that is for the user's own data alone."""
+    for name, value in options.items():
+        if value:
+            raise ValueError(f"{OWN_OPTIONS[name]} is for your own data, {reason}")
 
 
 def typed_losses(texts: Iterable[str] | None) -> list[str]:

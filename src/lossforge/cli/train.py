@@ -15,9 +15,11 @@ from .options import (
     Columns,
     DataDir,
     Device,
+    Features,
     Label,
     MethodText,
     TrueLabel,
+    Weight,
     one_line_errors,
     pick_device,
     read_data,
@@ -37,6 +39,8 @@ def train(
     label: Label = None,
     true: TrueLabel = None,
     column: Columns = None,
+    weight: Weight = None,
+    features: Features = None,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -88,7 +92,9 @@ def train(
             changed["model"] = model
         if epochs is not None:
             changed["epochs"] = epochs
-        read = read_data(data, label, true, column)
+        read = read_data(
+            data, label=label, true=true, columns=column, weight=weight, features=features
+        )
         noise = noise or ("symmetric:0.4" if isinstance(read, str) else "given")
         run = library.grid.one_run(
             read, noise, typed_loss(loss), method=method, seed=seed, changes=changed
@@ -134,9 +140,12 @@ def _progress(epochs: int) -> Iterator[Callable[["State"], None]]:
     )
     with progress_bar(*columns) as bar:
         task = bar.add_task("", total=epochs, figures="")
+        pace = library.training.Pace("training", "an epoch")
 
         def show(state: "State") -> None:
             bar.update(task, completed=state.epoch, figures=_figures(state.metrics[-1]))
+            if note := pace(state.epoch, epochs):
+                typer.echo(note, err=True)
 
         yield show
 

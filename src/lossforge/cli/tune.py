@@ -19,9 +19,11 @@ from .options import (
     Columns,
     DataDir,
     Device,
+    Features,
     Label,
     MethodText,
     TrueLabel,
+    Weight,
     one_line_errors,
     pick_device,
     read_data,
@@ -44,6 +46,8 @@ def tune(
     label: Label = None,
     true: TrueLabel = None,
     column: Columns = None,
+    weight: Weight = None,
+    features: Features = None,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -110,7 +114,9 @@ def tune(
         if out is not None:
             library.style.check_picture(out)
         settings = library.grid.read_changes(changes or [])
-        read = read_data(data, label, true, column)
+        read = read_data(
+            data, label=label, true=true, columns=column, weight=weight, features=features
+        )
         noise = noise or ("symmetric:0.4" if isinstance(read, str) else "given")
         with _progress(loss, trials, 2 * final_seeds) as show:
             found = library.tuning.tune(

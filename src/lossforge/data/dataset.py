@@ -41,13 +41,26 @@ def read(inputs: Inputs, index: Tensor, generator: Generator | None = None) -> T
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Samples with their given labels and, where they are known, the true ones."""
+    """Samples with their given labels and, where they are known, the true ones.
+
+    Args:
+        inputs: The samples.
+        given: (N,) their labels, some of which may be wrong.
+        true: (N,) the true labels, if they are known.
+        weight: (N,) how much each sample counts in training; None is 1 for all.
+    """
 
     inputs: Inputs
     given: Tensor
     true: Tensor | None = None
+    weight: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if self.weight is not None and self.weight.shape != self.given.shape:
+            raise ValueError(
+                f"weight must have the shape {tuple(self.given.shape)} of the labels, got "
+                f"{tuple(self.weight.shape)}"
+            )
         for name, labels in (("given", self.given), ("true", self.true)):
             if labels is None:
                 continue
@@ -146,8 +159,8 @@ def subset(split: Split, index: Tensor) -> Split:
     """Return the samples of a split at the given positions."""
     inputs = split.inputs
     chosen = inputs[index] if isinstance(inputs, Tensor) else inputs.subset(index)
-    true = None if split.true is None else split.true[index]
-    return Split(chosen, split.given[index], true)
+    true, weight = (None if one is None else one[index] for one in (split.true, split.weight))
+    return Split(chosen, split.given[index], true, weight)
 
 
 def members(labels: Tensor) -> list[Tensor]:

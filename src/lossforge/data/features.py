@@ -1,8 +1,6 @@
 """Texts and measurements as float32 features."""
 
 import math
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import extra
+from .embeddings import embed_texts
 
 TFIDF_SIZE = 512
 
@@ -43,7 +42,7 @@ def featurise(
         words = Words.fit(train, int(detail) if colon else TFIDF_SIZE, name=name)
         rows = [words(texts) for texts in (train, *others)]
     elif kind == "embed" and detail:
-        rows = _embed(detail, train, *others)
+        rows = [embed_texts(detail, texts) for texts in (train, *others)]
     else:
         raise ValueError(
             f"features must be 'tfidf', 'tfidf:SIZE' or 'embed:MODEL', got {features!r}"
@@ -121,22 +120,6 @@ class Words:
 def _one_blas_thread() -> Any:
     """With one thread the last digits do not depend on how many the machine has."""
     return extra("threadpoolctl", "bench").threadpool_limits(1, user_api="blas")
-
-
-def _embed(model: str, *parts: Sequence[str]) -> list[Tensor]:
-    sentence_transformers = extra("sentence_transformers", "embed")
-    path = os.path.expanduser(model)
-    if path.startswith((".", os.sep)) and not os.path.isdir(path):
-        raise FileNotFoundError(f"{path}: no folder of a sentence-transformers model")
-    # Building a network draws weights before it reads them; the caller's random state is kept.
-    with torch.random.fork_rng(devices=[]):
-        encoder = sentence_transformers.SentenceTransformer(path)
-        return [
-            torch.from_numpy(
-                encoder.encode(list(texts), batch_size=64, show_progress_bar=sys.stderr.isatty())
-            )
-            for texts in parts
-        ]
 
 
 def scale(rows: Tensor) -> Tensor:

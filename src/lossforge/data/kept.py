@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+import sys
+import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..text import duration
 from .source import user_cache
 
 
@@ -66,3 +69,34 @@ def _write(path: Path, rows: Tensor) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
+
+
+def tensors_hash(tensors: Mapping[str, Tensor]) -> str:
+    """Hash tensors with their names, such as all parameters and buffers of a network."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+class Lines:
+    """Progress as a line on stderr after two seconds, and then every ten, with the time left.
+
+    Args:
+        text: What is done.
+        unit: What is counted.
+    """
+
+    def __init__(self, text: str, unit: str = "images") -> None:
+        self._text, self._unit = text, unit
+        self._start = time.monotonic()
+        self._next = self._start + 2
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + 10
+            left = (now - self._start) * (total - done) / done if done else None
+            rest = "" if left is None else f", about {duration(left)} left"
+            sys.stderr.write(f"{self._text}: {done:,} of {total:,} {self._unit}{rest}\n")

@@ -26,8 +26,6 @@ References:
     Trade, 2012. https://doi.org/10.1007/978-3-642-35289-8_30
 """
 
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -41,7 +39,7 @@ from torch import Generator, Tensor
 from .. import interrupts
 from .dataset import Dataset, Inputs, read
 from .features import standardise
-from .kept import kept_rows
+from .kept import Lines, kept_rows
 
 ATOMS = 400
 SIDE, LEAST_SIDE = 6, 4  # of a patch at most, of an image at least
@@ -347,16 +345,3 @@ def one_thread() -> Iterator[int]:
         yield threads
     finally:
         torch.set_num_threads(threads)
-
-
-class Lines:
-    """Progress as a line on stderr after two seconds, and then every ten."""
-
-    def __init__(self, text: str) -> None:
-        self._text, self._next = text, time.monotonic() + 2
-
-    def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + 10
-            sys.stderr.write(f"{self._text}: {done:,} of {total:,} images\n")

@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from .dataset import Inputs
+from .embeddings import TIMM, Sentences, check_hash, embed_images, is_rows, read_rows
 from .features import Words, moments, scale
 from .folders import image_files
 from .patches import READ, SEED, Dictionary, Images, learn, one_thread
@@ -26,7 +27,7 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class TablePipeline:
-    """Texts as weights of words, numbers standardised, categories one-hot.
+    """Texts as weights of words or as embeddings, numbers standardised, categories one-hot.
 
     Args:
         texts: The columns whose texts are joined.
@@ -37,14 +38,29 @@ class TablePipeline:
     kind: ClassVar[str] = "table"
 
     texts: tuple[str, ...]
-    words: Words | None
+    words: Words | Sentences | None
     encoders: tuple[Encoder, ...]
 
     @classmethod
-    def fit(cls, table: Columns, texts: Sequence[str], others: Sequence[str]) -> "TablePipeline":
-        """Fit the columns of texts and the other columns to a table."""
-        words = None
-        if texts:
+    def fit(
+        cls,
+        table: Columns,
+        texts: Sequence[str],
+        others: Sequence[str],
+        sentences: Sentences | None = None,
+    ) -> "TablePipeline":
+        """Fit the columns of texts and the other columns to a table.
+
+        Args:
+            table: The rows.
+            texts: The columns of texts.
+            others: The columns of numbers and categories.
+            sentences: What encodes the texts; None learns weights of words.
+        """
+        words: Words | Sentences | None = sentences
+        if sentences is not None and not texts:
+            raise ValueError(f"{table.path} must have a column of texts for embeddings, got none")
+        if texts and words is None:
             listed = ", ".join(repr(name) for name in texts)
             words = Words.fit(_joined(table, texts), name=f"{table.path}: {listed}")
         return cls(tuple(texts), words, tuple(Encoder.fit(name, table) for name in others))
@@ -66,14 +82,18 @@ class TablePipeline:
         plain = {"texts": list(self.texts), "encoders": [asdict(one) for one in self.encoders]}
         if self.words is None:
             return plain, {}
+        if isinstance(self.words, Sentences):
+            return {**plain, "sentences": asdict(self.words)}, {}
         plain["words"] = list(self.words.vocabulary)
         return plain, {"idf": self.words.idf, "components": self.words.components}
 
     @classmethod
     def from_plain(cls, plain: Plain, tensors: Tensors) -> "TablePipeline":
         """Return what `plain` describes."""
-        words = None
-        if "words" in plain:
+        words: Words | Sentences | None = None
+        if "sentences" in plain:
+            words = Sentences(**plain["sentences"])
+        elif "words" in plain:
             words = Words(tuple(plain["words"]), tensors["idf"], tensors["components"])
         encoders = []
         for one in plain["encoders"]:
@@ -125,11 +145,8 @@ class ImagePipeline:
 
     def read(self, path: PathLike) -> tuple[Tensor, Place]:
         """Read an image, all images below a folder, or an array of them."""
-        if Path(path).suffix == ".npz":
-            rows, place = read_inputs(path)
-            return self.encode(rows), place
-        files = image_files(Path(path), self.size)
-        return self.encode(files), lambda row: str(files.path(row))
+        inputs, place = read_images(path, self.size)
+        return self.encode(inputs), place
 
     def plain(self) -> tuple[Plain, Tensors]:
         """Return all it consists of, as JSON holds it and as tensors."""
@@ -176,7 +193,9 @@ class ArrayPipeline:
         return ((rows.double() - self.mean) / self.deviation).to(torch.float32)
 
     def read(self, path: PathLike) -> tuple[Tensor, Place]:
-        """Read the array of inputs in a .npz file."""
+        """Read the array of inputs in a .npz file, or a .npy file of features."""
+        if is_rows(str(path)):
+            return self.encode(read_rows(path)), _row_of(path)
         rows, place = read_inputs(path)
         return self.encode(rows), place
 
@@ -190,12 +209,58 @@ class ArrayPipeline:
         return cls(tensors["mean"], tensors["deviation"])
 
 
-Pipeline = TablePipeline | ImagePipeline | ArrayPipeline
+@dataclass(frozen=True, eq=False)
+class NetworkPipeline:
+    """Images as features of a pretrained network, standardised.
+
+    Args:
+        model: A folder of a timm model, or its name.
+        hash: What `content_hash` must return for the folder; None for a name.
+        mean: (F,) of the features of training images.
+        deviation: (F,) of the same.
+    """
+
+    kind: ClassVar[str] = "timm"
+
+    model: str
+    hash: str | None
+    mean: Tensor
+    deviation: Tensor
+
+    @classmethod
+    def fit(cls, inputs: Inputs, model: str, hash: str | None = None) -> "NetworkPipeline":
+        """Learn the scale of the features of training images."""
+        return cls(model, hash, *moments(embed_images(model, inputs).double()))
+
+    def encode(self, inputs: Inputs) -> Tensor:
+        """Return one row of features for each image."""
+        check_hash(f"{TIMM}:{self.model}", self.hash)
+        rows = embed_images(self.model, inputs).double()
+        return ((rows - self.mean) / self.deviation).to(torch.float32)
+
+    def read(self, path: PathLike) -> tuple[Tensor, Place]:
+        """Read an image, all images below a folder, or an array of them."""
+        inputs, place = read_images(path, SHORT)
+        return self.encode(inputs), place
+
+    def plain(self) -> tuple[Plain, Tensors]:
+        """Return all it consists of, as JSON holds it and as tensors."""
+        tensors = {"mean": self.mean, "deviation": self.deviation}
+        return {"model": self.model, "hash": self.hash}, tensors
+
+    @classmethod
+    def from_plain(cls, plain: Plain, tensors: Tensors) -> "NetworkPipeline":
+        """Return what `plain` describes."""
+        return cls(plain["model"], plain["hash"], tensors["mean"], tensors["deviation"])
+
+
+Pipeline = TablePipeline | ImagePipeline | ArrayPipeline | NetworkPipeline
 PIPELINES: dict[str, type[Pipeline]] = {
-    one.kind: one for one in (TablePipeline, ImagePipeline, ArrayPipeline)
+    one.kind: one for one in (TablePipeline, ImagePipeline, ArrayPipeline, NetworkPipeline)
 }
 """All pipelines by kind."""
 
+SHORT = 224  # the network's own size replaces it
 INPUTS = ("x", "X", "inputs", "features", "images")
 
 
@@ -223,6 +288,14 @@ def pick(arrays: Mapping[str, Any], names: Sequence[str], path: PathLike, what: 
 def read_inputs(path: PathLike) -> tuple[Tensor, Place]:
     """Read the inputs of a .npz file: rows (N, F), or images (N, C, H, W) or (N, H, W)."""
     return as_inputs(pick(read_arrays(path), INPUTS, path, "inputs"), path), _row_of(path)
+
+
+def read_images(path: PathLike, size: int) -> tuple[Inputs, Place]:
+    """Read an image, all images below a folder, or an array of them, which keeps its size."""
+    if Path(path).suffix == ".npz":
+        return read_inputs(path)
+    files = image_files(Path(path), size)
+    return files, lambda row: str(files.path(row))
 
 
 def as_inputs(found: Any, path: PathLike) -> Tensor:

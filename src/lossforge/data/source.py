@@ -68,6 +68,19 @@ def locate(name: str, *parts: str, data_dir: PathLike | None = None) -> Path:
     )
 
 
+def content_hash(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder that of the names and hashes of its files."""
+    if path.is_file():
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    whole = hashlib.sha256()
+    for file in sorted(path.rglob("*")):
+        if file.is_file() and not file.name.startswith("."):
+            name = os.fsencode(file.relative_to(path).as_posix())  # it need not be UTF-8
+            whole.update(name + f"\0{content_hash(file)}\n".encode())
+    return whole.hexdigest()
+
+
 @dataclass(frozen=True)
 class File:
     """One file of a data set as its authors distribute it.

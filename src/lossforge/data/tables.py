@@ -188,6 +188,15 @@ def read_columns(path: PathLike) -> Columns:
     return table
 
 
+def column_names(path: Path) -> list[str]:
+    """Read the names of a table's columns, and nothing else."""
+    if path.suffix.lower() in _PARQUET:
+        return list(extra("pyarrow.parquet", "bench").read_schema(path).names)
+    delimiter = _DELIMITERS[path.suffix.lower()]
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next((row for row in csv.reader(file, delimiter=delimiter) if row), [])
+
+
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
     """Sort class names and drop repetitions: by value if all are numbers, else alphabetically."""
     names = set(names)

@@ -10,6 +10,16 @@ from ..errors import extra
 from ..loss import Loss
 
 
+def __getattr__(name: str) -> Any:
+    """Import the estimator on first use, as it derives from classes of scikit-learn."""
+    if name == "RobustClassifier":
+        extra("sklearn", "skorch")
+        from .estimator import RobustClassifier
+
+        return RobustClassifier
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def classifier(module: Any, criterion: type[Loss] | Callable[..., Loss] | Loss, **net: Any) -> Any:
     """Make a `skorch.NeuralNetClassifier` whose `predict_proba` gives probabilities.
 
@@ -25,7 +35,7 @@ def classifier(module: Any, criterion: type[Loss] | Callable[..., Loss] | Loss, 
 
     A search over a named sum needs a function that builds it:
     ``classifier(Network, partial(lossforge.make, "NCE+AGCE"), criterion__alpha=2.0)``. Labels must
-    be 0, 1, ... as int64; scikit-learn's `LabelEncoder` makes them.
+    be 0, 1, ... as int64; `RobustClassifier` takes any, and sparse features and weights.
 
     Args:
         module: The network, a class or an instance; it returns logits.

@@ -10,7 +10,7 @@ from typing import Any
 from ..benchmark.records import Grid, Measure, Record
 from ..errors import extra
 from ..style import COLOURS, DASHES, inline_svg
-from ..text import printable
+from ..text import duration, printable
 from .panels import Group
 from .results import Results
 from .review import pairs, review_data
@@ -133,14 +133,8 @@ def _facts(results: Results, grids: Sequence[Grid]) -> list[tuple[str, str]]:
         ("losses", str(len(results.losses))),
         ("settings", str(settings)),
         ("seeds", str(len(results.seeds))),
-        ("training", _duration(seconds)),
+        ("training", duration(seconds)),
     ]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _banner(records: Sequence[Record]) -> str:

@@ -18,6 +18,7 @@ from .loop import train
 from .method import Batch, Epoch, Method, Objective, Step
 from .methods import make_method, method_names
 from .network import Network
+from .pace import Pace
 from .samples import Samples
 from .seeds import generator
 from .settings import Settings
@@ -32,6 +33,7 @@ __all__ = [
     "MetricsFile",
     "Network",
     "Objective",
+    "Pace",
     "Samples",
     "Settings",
     "State",

@@ -46,19 +46,22 @@ class Fit:
         self.method.begin(epoch)
         for network in epoch.networks:
             network.begin(epoch.number)
-        sums, weight, labelled = [], 0.0, 0
+        sums, divisor, labelled = [], 0.0, 0
         for rows in batches(order, self.settings.batch_size):
-            labels = epoch.samples.given[rows]
-            kept = epoch.loss.kept(labels)
+            labels, weight = epoch.samples.given[rows], epoch.samples.weight
+            kept = epoch.loss.kept(labels, None if weight is None else weight[rows])
             if kept:
                 found, counted = self._step(epoch, rows, kept, augment)
                 sums.append(found)
-                weight += counted
+                divisor += counted
                 labelled += int((labels != epoch.loss.ignore_index).sum())
         if not sums:
-            raise ValueError("samples must have a label that the loss does not ignore, got none")
+            raise ValueError(
+                "samples must have a label that the loss does not ignore, with a positive weight, "
+                "got none"
+            )
         value, hits = distributed.total(torch.stack(sums)).cpu().double().sum(0).tolist()
-        return value / weight if weight else 0.0, 100 * hits / labelled
+        return value / divisor if divisor else 0.0, 100 * hits / labelled
 
     def _step(
         self, epoch: Epoch, rows: Tensor, kept: float, augment: Generator
@@ -71,14 +74,17 @@ class Fit:
         # A process without samples must still take part in averaging the gradient.
         positions = mine if len(mine) else rows[:1]
         target = epoch.samples.given[positions].to(self.device)
-        inputs = epoch.samples.inputs(positions, self.device, augment)
-        logits, objectives = self.method.step(epoch, Batch(positions, inputs, target, kept))
+        inputs, weight = epoch.samples.inputs(positions, self.device, augment), None
+        if epoch.samples.weight is not None:
+            weight = epoch.samples.weight[positions].to(self.device)
+        batch = Batch(positions, inputs, target, kept, weight)
+        logits, objectives = self.method.step(epoch, batch)
         _, size = distributed.world()
         totals = []
-        for network, (values, weight) in zip(epoch.networks, objectives, strict=True):
+        for network, (values, divisor) in zip(epoch.networks, objectives, strict=True):
             total = values[: len(mine)].sum()
-            if weight:
-                network.descend(total * (size / weight if epoch.loss.mean else size))
+            if divisor:
+                network.descend(total * (size / divisor if epoch.loss.mean else size))
             totals.append(total.detach())
         hit = (logits.detach().argmax(1) == target) & (target != epoch.loss.ignore_index)
         hits = hit[: len(mine)].sum()

@@ -76,7 +76,7 @@ def _select(samples: Samples, rows: Tensor) -> Samples:
     return Samples(
         lambda positions, chance: samples.read(rows[positions], chance),
         samples.given[rows],
-        None if samples.true is None else samples.true[rows],
+        *(None if one is None else one[rows] for one in (samples.true, samples.weight)),
     )
 
 

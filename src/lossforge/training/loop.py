@@ -1,7 +1,7 @@
 """The training loop."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -51,7 +51,8 @@ def train(
         model: The model.
         loss: A `lossforge.Loss` or a `torch.nn.CrossEntropyLoss`, with reduction "mean" or "sum";
             or a function from the epoch, counted from 0, to such a loss.
-        samples: The training samples; only their given labels are trained on.
+        samples: The training samples; only their given labels are trained on. With weights w, the
+            mean over a batch is the sum of w times the loss over the sum of w.
         tests: Samples to test on after every epoch, by name.
         settings: How to train.
         seed: Determines batch order, augmentation, dropout and the probed samples.
@@ -76,7 +77,7 @@ def train(
     if not len(samples):
         raise ValueError("samples must not be empty")
     method = method or Method()
-    _check_method(method, peers)
+    _check_method(method, peers, weighted=samples.weight is not None)
     device = torch.device(device)
     rank, _ = distributed.world()
     networks = [Network.make(one, settings, device) for one in (model, *peers)]
@@ -95,7 +96,7 @@ def train(
     judge = _Judge(model, settings, device, samples, probe.sort().values, tests, validation)
     if len(metrics) < settings.epochs:
         check_precision(settings.precision, device)
-    noisy = Samples(samples.read, samples.given)
+    noisy = replace(samples, true=None)
     for number in range(len(metrics), settings.epochs):
         order = torch.randperm(len(samples), generator=generator(seed, "order", number))
         augment = generator(seed, "augment", number, rank)
@@ -112,7 +113,9 @@ def train(
     return State.take(pairs, metrics, memory)
 
 
-def _check_method(method: Method, peers: Sequence[nn.Module]) -> None:
+def _check_method(method: Method, peers: Sequence[nn.Module], *, weighted: bool) -> None:
+    if weighted and not method.weighs:
+        raise ValueError(f"samples must have no weights for the method {method}")
     if len(peers) != method.networks - 1:
         raise ValueError(
             f"peers must be {method.networks - 1} models for {method}, got {len(peers)}"

@@ -25,12 +25,14 @@ class Batch(NamedTuple):
         inputs: Their inputs, augmented, on the device.
         target: Their given labels (n,), on the device.
         kept: Total weight of the labels that the loss does not ignore, over all processes.
+        weight: How much each sample counts (n,), on the device; None is 1 for all.
     """
 
     rows: Tensor
     inputs: Tensor
     target: Tensor
     kept: float
+    weight: Tensor | None = None
 
 
 class Objective(NamedTuple):
@@ -108,13 +110,21 @@ class Method:
         options = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self)]
         return f"{self.name}({', '.join(options)})" if options else self.name
 
+    @property
+    def weighs(self) -> bool:
+        """Whether samples may have weights: those of one network do that leave `step` as it is."""
+        return type(self).step is Method.step
+
     def begin(self, epoch: Epoch) -> None:
         """Prepare an epoch; called before its first batch."""
 
     def step(self, epoch: Epoch, batch: Batch) -> Step:
         """Return the objective of every network on a batch."""
         logits = epoch.networks[0](batch.inputs)
-        return Step(logits, (Objective(self.values(epoch, batch, logits), batch.kept),))
+        values = self.values(epoch, batch, logits)
+        if batch.weight is not None:
+            values = values * batch.weight.to(values.dtype)
+        return Step(logits, (Objective(values, batch.kept),))
 
     def values(self, epoch: Epoch, batch: Batch, logits: Tensor) -> Tensor:
         """Return the values of the samples of a batch (n,), for methods of one network."""

@@ -58,7 +58,17 @@ class SampleLoss:
         values = self(logits, weights.to(logits.dtype))
         return torch.where(target != self.ignore_index, values, 0)
 
-    def kept(self, labels: Tensor) -> float:
-        """The total weight of the labels that are not ignored."""
-        keep = labels[labels != self.ignore_index]
-        return float(len(keep) if self._weight is None else self._weight[keep].sum())
+    def kept(self, labels: Tensor, weight: Tensor | None = None) -> float:
+        """The total weight of the labels that are not ignored.
+
+        Args:
+            labels: (N,).
+            weight: (N,) of the samples, which multiplies that of their classes.
+        """
+        keep = labels != self.ignore_index
+        counted = torch.ones(int(keep.sum()), dtype=torch.float64)
+        if self._weight is not None:
+            counted = counted * self._weight[labels[keep]]
+        if weight is not None:
+            counted = counted * weight[keep].double()
+        return float(counted.sum())

@@ -18,11 +18,13 @@ class Samples:
             augmentation when it is handed a generator.
         given: The labels as given, which training sees.
         true: The true labels, if they are known.
+        weight: (N,) how much each sample counts in training, 0 or more; None is 1 for all.
     """
 
     read: Callable[[Tensor, Generator | None], Tensor]
     given: Tensor
     true: Tensor | None = None
+    weight: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.given.dtype != torch.int64 or self.given.dim() != 1:
@@ -36,6 +38,12 @@ class Samples:
             raise ValueError(
                 f"true must be int64 labels of shape {tuple(self.given.shape)}, got "
                 f"{self.true.dtype} of shape {tuple(self.true.shape)}"
+            )
+
+        if self.weight is not None and self.weight.shape != self.given.shape:
+            raise ValueError(
+                f"weight must have the shape {tuple(self.given.shape)} of the labels, got "
+                f"{tuple(self.weight.shape)}"
             )
 
     def __len__(self) -> int:
