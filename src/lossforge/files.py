@@ -5,6 +5,7 @@ import os
 import re
 import tempfile
 import uuid
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def write_atomically(path: Path, content: bytes, *, durable: bool = True) -> Non
     finally:
         with suppress(OSError):  # a read-only file system refuses even to remove what is not there
             temporary.unlink()
+
+
+def check_not_read(out: Path, inputs: Iterable[Path]) -> None:
+    """Raise ValueError if writing a file would replace one that the user gave to read."""
+    for one in inputs:
+        if out.exists() and one.exists() and out.samefile(one):
+            raise ValueError(f"out must not be a file that is read, got {out}")
 
 
 def draft_of(path: Path) -> str | None:

@@ -239,6 +239,42 @@ def test_a_tree_is_copied_and_an_interrupted_copy_completed(photos, tmp_path, ho
         clean(root, audit=audit, how="drop" if how == "relabel" else "relabel", out=out)
 
 
+def test_linked_class_folders_are_copied_too(photos, tmp_path):
+    root, _ = photos
+    elsewhere = (root / "dog").rename(tmp_path / "elsewhere")
+    (root / "dog").symlink_to(elsewhere)
+    (root / "cat" / "loop").symlink_to(root)
+    audit = write_audit(tmp_path / "audit", root, None, suspects=[(0, "cat", "dog", 0.125)])
+    whole = tree(root) | {f"dog/{name}": n for name, n in tree(elsewhere).items()}
+    assert len(whole) == len(IMAGES)
+    clean(root, audit=audit, how="drop", out=tmp_path / "out")
+    assert {*tree(tmp_path / "out")} == {*whole} - {IMAGES[0]}
+    before = content_hash(root)
+    next(elsewhere.iterdir()).write_bytes(b"another picture")
+    assert content_hash(root) != before
+
+
+@pytest.mark.parametrize("label", ["../escaped", "{outside}"])
+def test_no_label_of_an_audit_leads_out_of_the_copy(photos, tmp_path, label):
+    root, _ = photos
+    label = label.format(outside=tmp_path / "outside")
+    suspects = [(0, "cat", label, 0.125)]
+    audit = write_audit(tmp_path / "audit", root, None, ("cat", "dog", label), suspects)
+    with pytest.raises(ValueError, match="are not those of the folder"):
+        clean(root, audit=audit, how="relabel", out=tmp_path / "a" / "out")
+    assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "a" / "escaped").exists()
+
+
+def test_no_input_is_overwritten(table, tmp_path):
+    path, audit = table
+    decisions = tmp_path / "decisions.csv"
+    decisions.write_text("index,decision\n1,accept\n")
+    with pytest.raises(ValueError, match="must not be a file that is read"):
+        clean(path, audit=audit, how="drop", out=decisions, decisions=decisions)
+    assert decisions.read_text() == "index,decision\n1,accept\n"
+
+
 def test_only_train_is_cleaned_and_the_rest_is_copied(photos, tmp_path):
     root, _ = photos
     whole = tmp_path / "whole"

@@ -160,6 +160,7 @@ def test_arrays_are_read_with_their_truth(tmp_path):
         ({"x": np.full((3, 2), np.nan), "y": np.arange(3)}, "no missing or infinite value"),
         ({"x": np.zeros((3, 2)), "y": np.zeros(3, int)}, "two classes or more, got only '0'"),
         ({"x": np.array([{}, {}], object), "y": np.arange(2)}, "must be a .npz file of plain"),
+        ({"x": np.zeros((4, 16, 16, 3)), "y": np.arange(4) % 2}, r"transpose\(0, 3, 1, 2\)"),
     ],
 )
 def test_arrays_that_cannot_be_used_are_told_in_one_line(tmp_path, arrays, match):
@@ -263,3 +264,32 @@ def test_arrays_may_have_weights_and_folders_may_not(tmp_path, photos):
         own.load(tmp_path / "b.npz", weight="w")
     with pytest.raises(SpecError, match="a folder has its labels as folders, got weight='w'"):
         own.load(photos, weight="w")
+
+
+@pytest.mark.parametrize("damage", ["cut", "array"])
+def test_a_file_that_holds_no_arrays_is_named(tmp_path, damage):
+    path = tmp_path / "a.npz"
+    np.savez(path, x=np.zeros((20, 3)), y=np.arange(20) % 2)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:200])
+    else:
+        with path.open("wb") as file:
+            np.save(file, np.zeros((20, 3)))
+    with pytest.raises(ValueError, match=r"must be a \.npz file of plain arrays"):
+        own.load(path)
+
+
+@pytest.mark.parametrize("row", range(10))
+def test_a_word_among_numbers_makes_categories_wherever_it_stands(tmp_path, row):
+    """Also in a row that is set aside for testing."""
+    rows = [f"{n % 3},{'unknown' if n == row else n % 4}" for n in range(30)]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["label,size", *rows]) + "\n")
+    assert own.load(path).train.inputs.shape[1] in (4, 5)
+
+
+def test_given_and_true_labels_are_two_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("size,label\n" + "".join(f"{n % 4},{n % 2}\n" for n in range(20)))
+    with pytest.raises(ValueError, match="must be two columns, got 'label' twice"):
+        own.load(path, label="label", true="label")

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..data.own import SUFFIXES, WEIGHT, content_hash
-from ..data.source import PathLike
+from ..data.source import PathLike, files_below
 from ..data.tables import label_name, read_columns
 from ..errors import extra
-from ..files import draft_of, write_atomically
+from ..files import check_not_read, draft_of, write_atomically
 from ..text import csv_text, encodable, from_csv_cell
 from .read import list_images
 
@@ -85,9 +85,12 @@ def clean(
         on_progress: Called with the number of files copied so far, and of all files of a folder.
     """
     source, target = Path(data), Path(out)
+    if not source.is_dir() and source.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"clean takes a table ({', '.join(SUFFIXES)}) or a folder, got {source}")
     found = _read_audit(Path(audit), source)
     changes, undecided = _changes(found, decisions)
     _check_target(source, target)
+    check_not_read(target, [Path(decisions)] if decisions is not None else [])
     if strange := {one.label for one in changes.values()} - set(found["data"]["classes"]):
         raise ValueError(f"labels must be classes of the audit, got {min(strange)!r}")
     if source.is_dir():
@@ -178,8 +181,6 @@ def _clean_table(
     source: Path, target: Path, found: Mapping[str, Any], changes: Mapping[int, Change], how: How
 ) -> int:
     kind = source.suffix.lower()
-    if kind not in SUFFIXES:
-        raise ValueError(f"clean takes a table ({', '.join(SUFFIXES)}) or a folder, got {source}")
     if target.suffix.lower() != kind:
         raise ValueError(f"out must be a {kind} file as the original is, got {target}")
     label = found["data"]["label"]
@@ -187,6 +188,8 @@ def _clean_table(
     if how == "weights" and WEIGHT in table.values:
         raise ValueError(f"{source} has a column {WEIGHT!r} already; rename it first")
     values = {label_name(value): value for value in table[label]}  # as the file writes them
+    if strange := {one.label for one in changes.values()} - values.keys():
+        raise ValueError(f"{source} has no label {min(strange)!r}, which the audit names")
     if kind in (".parquet", ".pq"):
         content = _parquet(source, label, values, changes, how)
     else:
@@ -272,6 +275,9 @@ def _clean_folder(
     report: Callable[[int, int], object],
 ) -> int:
     files, given, classes = list_images(source)
+    # a label of the audit becomes a folder, so it must be one
+    if sorted(found["data"]["classes"]) != sorted(classes):
+        raise ValueError("the classes of the audit are not those of the folder; audit it again")
     names = [classes[k] for k in given.tolist()]
     if target.suffix.lower() == ".csv":
         rows = [
@@ -359,7 +365,7 @@ def _copy_tree(
 ) -> None:
     """Copy a tree file by file, except what is there already."""
     root = source / "train" if (source / "train").is_dir() else source
-    paths = [path for path in sorted(source.rglob("*")) if path.is_file() and not draft_of(path)]
+    paths = [path for path in files_below(source) if not draft_of(path)]
     for done, path in enumerate(paths):
         report(done, len(paths))
         below = moved.get(path, path.relative_to(root) if path.is_relative_to(root) else None)

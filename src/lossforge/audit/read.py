@@ -237,7 +237,13 @@ def read_array_file(path: PathLike) -> Subject:
         inputs = ArrayPipeline.fit(inputs).encode(inputs)
     name = Path(path).name
     dataset = Dataset(name, classes, Split(inputs, given), {})
-    return Subject(name, "table", dataset, where=lambda row: f"{name}, row {row}")
+    return Subject(
+        name,
+        "table",
+        dataset,
+        where=lambda row: f"{name}, row {row}",
+        sha256=content_hash(Path(path)),
+    )
 
 
 def read_folder(

@@ -32,6 +32,8 @@ def predict(
     lossforge predict runs/train/0123456789abcdef new.csv --out predicted.csv
     """
     with one_line_errors():
+        if out is not None:
+            library.files.check_not_read(out, [data])
         found = library.model.load(run).predict(data)
         rows = [(one.where, one.label, f"{one.confidence:.4f}") for one in found]
         text = csv_text([("where", "label", "confidence"), *rows])

@@ -35,6 +35,7 @@ from .pipeline import (
     NetworkPipeline,
     Pipeline,
     TablePipeline,
+    array_names,
     as_inputs,
     pick,
     read_arrays,
@@ -110,8 +111,7 @@ def _names(place: Path) -> list[str]:
     """Return the names of columns or arrays; none of what cannot be read, as `load` will say."""
     with suppress(OSError, ValueError, ImportError, csv.Error):
         if place.suffix.lower() == ARRAYS:
-            with np.load(place, allow_pickle=False) as found:
-                return list(found.files)
+            return array_names(place)
         if place.is_file():
             return column_names(place)
     return []
@@ -184,7 +184,7 @@ def _load_table(
     else:
         sentences = sentences_of(features, features_hash)
         part = found.table.take(rows[0])
-        pipeline = TablePipeline.fit(part, found.texts, found.others, sentences)
+        pipeline = TablePipeline.fit(part, found.texts, found.others, sentences, found.table)
         encoded = pipeline.encode(found.table)
     whole = Split(encoded, found.given, found.true, found.weights)
     return _divided(path.name, found.classes, whole, rows, pipeline)

@@ -3,10 +3,12 @@
 A pipeline is plain values and tensors, so that a model can be kept without pickling code.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -48,6 +50,7 @@ class TablePipeline:
         texts: Sequence[str],
         others: Sequence[str],
         sentences: Sentences | None = None,
+        whole: Columns | None = None,
     ) -> "TablePipeline":
         """Fit the columns of texts and the other columns to a table.
 
@@ -56,6 +59,7 @@ class TablePipeline:
             texts: The columns of texts.
             others: The columns of numbers and categories.
             sentences: What encodes the texts; None learns weights of words.
+            whole: The table they are of, see `Encoder.fit`.
         """
         words: Words | Sentences | None = sentences
         if sentences is not None and not texts:
@@ -63,7 +67,7 @@ class TablePipeline:
         if texts and words is None:
             listed = ", ".join(repr(name) for name in texts)
             words = Words.fit(_joined(table, texts), name=f"{table.path}: {listed}")
-        return cls(tuple(texts), words, tuple(Encoder.fit(name, table) for name in others))
+        return cls(tuple(texts), words, tuple(Encoder.fit(name, table, whole) for name in others))
 
     def encode(self, table: Columns) -> Tensor:
         """Return one row of features for each row of a table."""
@@ -260,20 +264,35 @@ PIPELINES: dict[str, type[Pipeline]] = {
 }
 """All pipelines by kind."""
 
+CHANNELS = (1, 3, 4)  # of images as people keep them
 SHORT = 224  # the network's own size replaces it
 INPUTS = ("x", "X", "inputs", "features", "images")
 
 
-def read_arrays(path: PathLike) -> dict[str, Any]:
-    """Read the arrays of a .npz file; pickled objects are refused."""
+@contextmanager
+def _opened(path: PathLike) -> Iterator[Any]:
+    """Open a .npz file; pickled objects in it are refused."""
     place = Path(path)
     if not place.is_file():
         raise FileNotFoundError(f"{place}: no such file")
     try:
-        with np.load(place, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except (ValueError, OSError, EOFError, AttributeError) as error:
+        with place.open("rb") as stream, np.load(stream, allow_pickle=False) as found:
+            yield found
+    # a single array, which numpy reads too, is no context
+    except (ValueError, OSError, EOFError, AttributeError, TypeError, BadZipFile) as error:
         raise ValueError(f"{place} must be a .npz file of plain arrays: {error}") from error
+
+
+def array_names(path: PathLike) -> list[str]:
+    """Return the names of the arrays of a .npz file."""
+    with _opened(path) as found:
+        return list(found.files)
+
+
+def read_arrays(path: PathLike) -> dict[str, Any]:
+    """Read the arrays of a .npz file; pickled objects are refused."""
+    with _opened(path) as found:
+        return {name: found[name] for name in found.files}
 
 
 def pick(arrays: Mapping[str, Any], names: Sequence[str], path: PathLike, what: str) -> Any:
@@ -292,7 +311,7 @@ def read_inputs(path: PathLike) -> tuple[Tensor, Place]:
 
 def read_images(path: PathLike, size: int) -> tuple[Inputs, Place]:
     """Read an image, all images below a folder, or an array of them, which keeps its size."""
-    if Path(path).suffix == ".npz":
+    if Path(path).suffix.lower() == ".npz":
         return read_inputs(path)
     files = image_files(Path(path), size)
     return files, lambda row: str(files.path(row))
@@ -304,6 +323,11 @@ def as_inputs(found: Any, path: PathLike) -> Tensor:
         raise ValueError(
             f"{path}: inputs must be numbers (N, F), or images (N, C, H, W) or (N, H, W), got "
             f"{found.dtype} of shape {found.shape}"
+        )
+    if found.ndim == 4 and found.shape[1] not in CHANNELS and found.shape[3] in CHANNELS:
+        raise ValueError(
+            f"{path}: images must be (N, C, H, W), got {found.shape}, which seems to be (N, H, W, "
+            "C); write x.transpose(0, 3, 1, 2)"
         )
     if found.dtype.kind == "f" and not np.isfinite(found).all():
         raise ValueError(f"{path}: inputs must have no missing or infinite value")

@@ -5,7 +5,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,11 +74,27 @@ def content_hash(path: Path) -> str:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     whole = hashlib.sha256()
-    for file in sorted(path.rglob("*")):
-        if file.is_file() and not file.name.startswith("."):
+    for file in files_below(path):
+        if not file.name.startswith("."):
             name = os.fsencode(file.relative_to(path).as_posix())  # it need not be UTF-8
             whole.update(name + f"\0{content_hash(file)}\n".encode())
     return whole.hexdigest()
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Return all files below a folder, those of linked folders too, in the order of their paths."""
+    return sorted(_walk(folder, frozenset()))
+
+
+def _walk(folder: Path, above: frozenset[str]) -> Iterator[Path]:
+    real = os.path.realpath(folder)
+    if real in above:  # a link to a folder it lies in
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _walk(path, above | {real})
+        elif path.is_file():
+            yield path
 
 
 @dataclass(frozen=True)

@@ -296,9 +296,15 @@ class Encoder:
     categories: tuple[str, ...] | None = None
 
     @classmethod
-    def fit(cls, name: str, train: Columns) -> "Encoder":
-        """Fit a column: numbers if all values are, otherwise categories."""
-        if numbers(train[name]) is not None:
+    def fit(cls, name: str, train: Columns, whole: Columns | None = None) -> "Encoder":
+        """Fit a column: numbers if all values are, otherwise categories.
+
+        Args:
+            name: The column.
+            train: The training rows.
+            whole: The table they are of, if its other rows are to be encoded, too; it decides.
+        """
+        if numbers((train if whole is None else whole)[name]) is not None:
             mean, deviation = moments(_measured(train, name))
             return cls(name, float(mean), float(deviation))
         seen = sorted(set(_categories(train, name)))
