@@ -34,8 +34,8 @@ lint: $(VENV)/.dev ## ruff and mypy
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 
-demo: $(VENV)/.bench ## eight losses on digits with noisy labels, and a report of it (a few minutes)
-	$(BIN)/lossforge bench digits --store runs/digits $(ARGS)
+demo: $(VENV)/.bench ## eight losses on digits with noisy labels, and a report of it (two minutes on two cores)
+	$(BIN)/lossforge bench digits --noise clean,symmetric:0.6,asymmetric:0.4 --store runs/digits $(ARGS)
 	$(BIN)/lossforge report runs/digits --open
 
 bench-speed: $(VENV)/.bench ## time and memory of the losses, in units of cross entropy (ARGS="--quick"; ARGS="--write docs/contract.md" keeps the tables)

@@ -138,6 +138,10 @@ def test_demo_trains_and_reports(project):
     assert done.returncode == 0, done.stderr
     page = (project / "runs" / "digits" / "report" / "index.html").read_text()
     assert "BEF" in page
+    seen, sure, following = done.stdout.splitlines()[-3:]
+    assert re.match("seen  (CE|BEF|CE and BEF) (has|share) the highest accuracy of 2 losses", seen)
+    assert sure == "sure  1 seed: no difference can be told from luck here."
+    assert following.startswith("next  the same `lossforge bench` with --seeds 0:5 adds to these")
 
 
 def test_generated_pages_are_the_committed_ones(project):

@@ -26,6 +26,14 @@ def printable(text: str, keep: str = "") -> str:
     return _HIDDEN.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
 
 
+def cut(text: str, width: int) -> str:
+    """Cut the middle out of a text that is too long; paths differ at their ends."""
+    if len(text) <= width:
+        return text
+    half = (width - 1) // 2
+    return f"{text[:half]}…{text[half - width + 1 :]}"
+
+
 def encodable(text: str) -> str:
     r"""Write what UTF-8 cannot encode as escapes, the bytes of file names as \xNN."""
     return _HALF.sub(lambda found: _escaped(found[0]), text)

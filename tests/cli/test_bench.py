@@ -125,6 +125,15 @@ def test_the_old_name_of_an_option_works_with_a_note():
     assert "--losses" not in run("bench", "--help").stdout
 
 
+def test_seeds_may_be_ranges():
+    words = ["bench", "digits", "--noise", "clean", "--loss", "CE", "--dry-run", "--seeds"]
+    assert "seeds   2, 5, 6, 7" in run(*words, "2,5:8").stdout
+    for wrong in ("5:", ":5", "1:2:3", "a:b"):
+        result = run(*words, wrong)
+        assert result.exit_code == 2
+        assert "whole numbers such as 0,1,2 or 0:10" in result.stderr
+
+
 def test_presets_are_listed():
     names = [line.split()[0] for line in run("bench", "--list").stdout.splitlines()]
     assert {"digits", "clinc150", "banking77", "cifar10-mini", "paper/cifar10"} <= set(names)

@@ -126,9 +126,11 @@ def test_tables_sort_with_the_keyboard(page, browser):
 
 def test_the_legend_points_a_line_out(page, browser):
     browser.open(page, 1440)
-    browser.run("document.querySelectorAll('#accuracy .legend button')[1].click()")
+    browser.run("document.querySelector('#accuracy .legend [data-series=\"1\"]').click()")
     dimmed = browser.run(
         "[...document.querySelectorAll('#accuracy .dim')].map(one => one.id.split('-').pop())"
     )
     assert "0" in dimmed
     assert "1" not in dimmed
+    path = "document.querySelector('#accuracy [id*=\"-series-1\"] path')"
+    assert browser.run(f"getComputedStyle({path}).strokeOpacity") == "1"

@@ -16,13 +16,15 @@ from lossforge.report.figures import (
     cost,
     curves,
     embed,
+    forest,
     parameter_heatmap,
     ranks,
     scatter,
+    shared_limits,
 )
 from lossforge.report.panels import Group, Panel, distinct_names, figure_groups, file_stem
 from lossforge.report.results import Results
-from lossforge.report.statistics import Ranking, rank_losses
+from lossforge.report.statistics import Ranking, differences_to, rank_losses
 
 
 def groups_of(records):
@@ -65,6 +67,72 @@ def test_a_name_has_its_colour_in_every_figure():
     assert len(seen) == 25
     (axis,) = curves({"loss 3": [[1.0, 2.0]]}, title="", ylabel="", names=names).axes
     assert axis.lines[0].get_color() == style.look("loss 3", names)["color"]
+
+
+def test_faint_lines_have_no_band_and_lie_below():
+    seeds = [[1.0, 2.0], [3.0, 5.0]]
+    lines = dict.fromkeys("ABC", seeds)
+    (axis,) = curves(lines, title="", ylabel="", strong={"B"}).axes
+    faint, strong, _ = axis.lines
+    assert faint.get_alpha() < 0.5 <= (strong.get_alpha() or 1)
+    assert faint.get_zorder() < strong.get_zorder()
+    assert faint.get_color() == style.look("A", "ABC")["color"]
+    assert [band.get_gid() for band in axis.collections] == ["band-1"]
+
+
+def test_panels_share_one_scale_and_emphasise_the_chosen_losses():
+    losses = ("CE", "GCE", "JAL-CE", "BEF", "BQF")
+    results = Results(grid(losses))
+    accuracy = {g.kind: g for g in figure_groups(results, strong=["CE", "BEF"])}["accuracy"]
+    axes = [panel.draw(True).axes[0] for panel in accuracy.panels]
+    assert len({axis.get_ylim() for axis in axes}) == 1
+    low, high = axes[0].get_ylim()
+    values = [value for axis in axes for line in axis.lines for value in line.get_ydata()]
+    assert low < min(values) < max(values) < high
+    for axis in axes:
+        assert {line.get_label() for line in axis.lines if not line.get_alpha()} == {"CE", "BEF"}
+    assert accuracy.strong == ["CE", "BEF"]
+    few = {g.kind: g for g in figure_groups(Results(grid()), strong=["CE"])}["accuracy"]
+    assert not any(line.get_alpha() for line in few.panels[0].draw(True).axes[0].lines)
+
+
+def test_limits_hold_all_values():
+    assert shared_limits([]) is None
+    assert shared_limits([3.0]) == (2.0, 4.0)
+    low, high = shared_limits([0.0, 100.0])
+    assert low < 0 < 100 < high
+
+
+def test_a_forest_has_an_interval_for_every_name():
+    intervals = {"A": (2.0, 1.0, 3.0), "B": (-2.0, -3.0, -1.0), "C": (1.0, -1.0, 3.0)}
+    intervals["D"] = (5.0, None, None)
+    (axis,) = forest(intervals, title="t", xlabel="points", limits=(-4, 6)).axes
+    assert [tick.get_text() for tick in axis.get_yticklabels()] == list("ABCD")
+    bars = [line for line in axis.lines[1:] if len(line.get_xdata()) == 2]
+    assert [line.get_xdata().tolist() for line in bars] == [[1, 3], [-3, -1], [-1, 3]]
+    points = [line for line in axis.lines[1:] if len(line.get_xdata()) == 1]
+    assert [line.get_xdata()[0] for line in points] == [2, -2, 1, 5]
+    colours = [line.get_color() for line in points]
+    assert colours == [style.COLOURS[2], style.COLOURS[3], style.MUTED, style.MUTED]
+    assert axis.get_xlim() == (-4, 6)
+    assert axis.yaxis_inverted()
+
+
+def test_a_forest_of_every_setting_best_first_on_one_scale():
+    results = Results(grid())
+    differences = differences_to(results, "CE")
+    group = {g.kind: g for g in figure_groups(results, differences=differences)}["forest"]
+    assert [panel.name for panel in group.panels] == [
+        f"difference-ce-{noise.replace(':', '-')}" for noise in NOISES
+    ]
+    axes = [panel.draw(True).axes[0] for panel in group.panels]
+    assert len({axis.get_xlim() for axis in axes}) == 1
+    orders = {tuple(tick.get_text() for tick in axis.get_yticklabels()) for axis in axes}
+    means = {}
+    for one in differences:
+        means.setdefault(one.loss, []).append(one.mean)
+    assert orders == {tuple(sorted(means, key=lambda name: -sum(means[name])))}
+    assert len(group.runs) == 36
 
 
 def test_no_line_is_refused():
@@ -137,10 +205,10 @@ def test_features_that_cannot_be_embedded_are_refused(tmp_path, value, said):
 def test_the_groups_that_a_grid_allows():
     found = groups_of(grid())
     assert list(found) == [
+        "ranks",
         "accuracy",
         "noise_fit",
         "noise_recovered",
-        "ranks",
         "transition",
         "cost",
     ]

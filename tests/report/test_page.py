@@ -8,6 +8,7 @@ import pytest
 from record_fixtures import grid, write
 
 from lossforge.report import make_report, write_report
+from lossforge.report.finding import seeds_text
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -65,9 +66,10 @@ def test_it_is_well_formed_and_ids_are_unique(made):
 
 
 def test_it_refers_to_nothing_outside(made):
-    _, text = made
+    path, text = made
     checked = Checker(text)
     targets = {f"#{name}" for name in checked.ids}
+    targets |= {str(file.relative_to(path.parent)) for file in path.parent.rglob("*.*")}
     for address in checked.addresses:
         assert address in targets or address.startswith("data:"), address
     assert not re.search(r"@import|url\((?![\"']?(#|data:))", text)
@@ -88,12 +90,32 @@ def test_it_says_how_everything_was_made(made):
 
 
 def test_every_figure_has_a_caption_and_its_commands(made):
-    sections = re.findall(r'<section id="\w+" class="figures">.*?</section>', made[1], re.S)
-    assert len(sections) == 6
+    sections = re.findall(r'<section id="\w+" class="?figures"?>.*?</section>', made[1], re.S)
+    assert len(sections) == 7
     for section in sections:
         assert re.search(r"<h2>.+?</h2>\s*<p>.{20,}?</p>", section, re.S)
         assert '<svg role="img" aria-label="' in section
         assert "lossforge train --noise" in section
+
+
+def test_it_opens_with_the_finding_and_the_ranks(made):
+    path, text = made
+    finding = make_report(path.parents[1] / "store").finding
+    words = "".join(Checker(text).words)
+    assert finding.sentence in words
+    assert f"--seeds {seeds_text(finding.seeds)}" in words
+    places = [
+        text.index(part)
+        for part in (finding.sentence, 'id="ranks"', 'id="results"', 'id="differences"')
+    ]
+    assert places == sorted(places)
+
+
+def test_every_file_can_be_downloaded(made):
+    path, text = made
+    offered = {address for address in Checker(text).addresses if not address.startswith(("#", "d"))}
+    files = {str(file.relative_to(path.parent)) for file in path.parent.rglob("*.*")}
+    assert offered == files - {"index.html"}
 
 
 def test_titles_are_escaped(made):
@@ -108,7 +130,8 @@ def test_all_files_are_written(made):
         *(f"tables.{ending}" for ending in ("txt", "md", "tex", "csv")),
     }
     names = {path.name for path in (folder / "figures").iterdir()}
-    assert {"accuracy-clean.svg", "accuracy-clean.png", "ranks.svg", "cost-digits.png"} <= names
+    expected = ("accuracy-clean.svg", "difference-ce-clean.png", "ranks.svg", "cost-digits.png")
+    assert set(expected) <= names
     assert len(names) == 2 * len({name.rpartition(".")[0] for name in names})
 
 
@@ -121,16 +144,17 @@ def test_all_files_are_written(made):
         (("own", "own"), "All 2 runs follow a protocol of their own"),
     ],
 )
-def test_a_banner_says_when_the_protocol_is_not_the_papers(tmp_path, protocols, said):
+def test_a_footnote_says_when_the_protocol_is_not_the_papers(tmp_path, protocols, said):
     records = [
         *grid(("CE",), ("clean",), (0,), protocol=protocols[0]),
         *grid(("GCE",), ("clean",), (1,), protocol=protocols[1]),
     ]
     text = make_page(tmp_path, records)
     if said is None:
-        assert 'class="banner"' not in text
+        assert 'id="protocol"' not in text
     else:
         assert said in text
+        assert text.index('href="#protocol"') < text.index('id="results"') < text.index(said)
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """`lossforge report` as a user runs it."""
 
 import json
+import re
 import shutil
 import webbrowser
 
@@ -112,12 +113,55 @@ def test_out_baseline_and_table(store, tmp_path):
     assert "mean of the last ten epochs" in text
 
 
+def test_a_highlighted_loss_is_emphasised(tmp_path):
+    losses = ("CE", "GCE", "JAL-CE", "BEF", "BQF", "MAE")
+    store = write(tmp_path / "runs", grid(losses, ("clean",), (0,)))
+    result = run(store, "--highlight", "JAL-CE,GCE")
+    assert result.exit_code == 0, result.output
+    text = (store / "report" / "index.html").read_text()
+    strong = re.findall(r"<li><button[^>]*class=strong>.*?</svg>(.*?)</button>", text, re.S)
+    assert {"CE", "GCE", "JAL-CE"} <= set(strong)
+    assert len(set(strong)) < len(losses)
+    assert "--highlight JAL-CE --highlight GCE" in text
+
+
+def test_long_names_leave_room_for_the_figures(tmp_path):
+    long = "0.9*TS(series(coefficients=[0.9, 0, -0.5, 0, 0.1]), a=0.2) + 0.1*BR(exponential())"
+    store = write(tmp_path / "runs", grid(("CE", "GCE", long), ("clean", "symmetric:0.4"), (0,)))
+    assert run(store).exit_code == 0  # a collapsed figure is a warning, and a warning an error
+
+
+def test_without_a_format_three_lines_end_the_output(store):
+    lines = run(store).stdout.splitlines()
+    assert [line[:6] for line in lines[-3:]] == ["seen  ", "sure  ", "next  "]
+    assert "seen  " not in run(store, "--format", "terminal").stdout
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_nothing_is_wider_than_the_terminal_and_the_ranks_come_early(tmp_path, width, monkeypatch):
+    long = "0.9*TS(series(coefficients=[0.9, 0, -0.5, 0, 0.1]), a=0.2) + 0.1*BR(exponential())"
+    noises = ("clean", "symmetric:0.4", "asymmetric:0.4")
+    store = write(tmp_path / "runs", grid(("CE", "GCE", "CEeps+MAE", long), noises, (0, 1)))
+    monkeypatch.setattr("lossforge.cli.output.sys", Screen)
+    monkeypatch.setenv("COLUMNS", str(width))
+    result = run(store, "--format", "terminal")
+    assert result.exit_code == 0, result.output
+    lines = re.sub("\x1b\\[[01]m", "", result.stdout).splitlines()
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    titles = ("test accuracy", "Mean rank over", "Difference to CE", "Difference to the best")
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
+    assert "not worse" not in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("nowhere",), "there is no folder nowhere"),
         (("{empty}",), "no finished run"),
         (("{store}", "--baseline", "XYZ"), "no loss 'XYZ' here, only CE, GCE"),
+        (("{store}", "--highlight", "XYZ"), "no loss 'XYZ' here, only CE, GCE"),
         (("{store}", "--table", "best"), "'best'"),
         (("{store}", "--format", "pdf"), "'pdf'"),
     ],

@@ -133,15 +133,27 @@ def test_too_little_to_rank():
     assert statistics.rank_losses(made({name: [[50.0], [60.0]] for name in "AB"})) is None
 
 
-def test_the_sheets_count_where_a_loss_is_not_worse():
+def test_the_sheets_count_where_an_interval_lies_above_or_below_0():
     results = Results(grid())
-    sheet = best_sheet(results, statistics.differences_to_best(results))
-    counts = dict(zip(sheet.names, (row[0].text for row in sheet.rows), strict=True))
-    assert counts["BEF"] == "3 of 3"
-    assert counts["CE"] == "1 of 3"
+    differences = statistics.differences_to_best(results)
+    sheet = best_sheet(results, differences)
+    assert list(sheet.head[:3]) == ["loss", "better", "worse"]
+    for name, row in zip(sheet.names, sheet.rows, strict=True):
+        for field, verdict in zip(row, ("better", "worse"), strict=False):
+            own = [one for one in differences if one.loss == name and one.verdict == verdict]
+            assert field.text == str(len(own))
+    assert [field.text for field in sheet.rows[0][:2]] == ["0", "2"]  # CE
     sheet = difference_sheet(results, "CE", statistics.differences_to(results, "CE"))
     assert list(sheet.names) == ["GCE", "JAL-CE", "BEF"]
     assert sheet.notes[0] == "n = 3 pairs"
+
+
+def test_counts_that_are_all_0_are_left_out():
+    results = made({"CE": [[50.0, 60.0]], "A": [[60.0, 50.0]], "B": [[50.0, 70.0]]})
+    sheet = difference_sheet(results, "CE", statistics.differences_to(results, "CE"))
+    assert "better" not in sheet.head
+    assert sheet.notes == ["n = 2 pairs", "every interval contains 0"]
+    assert len(sheet.rows[0]) == len(sheet.head) - 1
 
 
 def test_no_difference_makes_an_empty_sheet():

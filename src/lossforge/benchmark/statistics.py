@@ -1,5 +1,6 @@
 """Paired differences over seeds, and the interval of their mean."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 
@@ -13,9 +14,14 @@ def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]
     n = len(values)
     if n < 2:
         return None, None
-    student = extra("scipy.stats", "bench").t
-    half = float(student.ppf((1 + CONFIDENCE) / 2, n - 1)) * statistics.stdev(values) / n**0.5
+    half = half_width(n) * statistics.stdev(values)
     return statistics.fmean(values) - half, statistics.fmean(values) + half
+
+
+def half_width(n: int) -> float:
+    """Return half the width of the 95 % t interval of the mean of n values of deviation 1."""
+    quantile = float(extra("scipy.stats", "bench").t.ppf((1 + CONFIDENCE) / 2, n - 1))
+    return quantile / math.sqrt(n)
 
 
 def paired_differences(ours: Mapping[int, float], theirs: Mapping[int, float]) -> list[float]:

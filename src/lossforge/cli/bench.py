@@ -75,7 +75,7 @@ def bench(
         ),
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="Other seeds, such as 0,1,2.", show_default=False)
+        str | None, typer.Option(help="Other seeds, such as 0,1,2 or 0:10.", show_default=False)
     ] = None,
     changes: Changes = None,
     store: Annotated[
@@ -246,10 +246,14 @@ def run(
 
 
 def _read_seeds(text: str | None) -> list[int]:
-    words = separate([text or ""])
-    if not all(word.isdecimal() for word in words):
-        raise ValueError(f"--seeds must be whole numbers such as 0,1,2, got {text!r}")
-    return [int(word) for word in words]
+    """The seeds of a text such as "0,1,2" or "0:10", whose end is excluded."""
+    found: list[int] = []
+    for word in separate([text or ""]):
+        first, colon, end = word.partition(":")
+        if not first.isdecimal() or not (end.isdecimal() if colon else not end):
+            raise ValueError(f"--seeds must be whole numbers such as 0,1,2 or 0:10, got {text!r}")
+        found += range(int(first), int(end)) if colon else [int(first)]
+    return found
 
 
 def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int) -> str:

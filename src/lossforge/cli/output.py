@@ -19,7 +19,7 @@ from rich.progress import Progress, ProgressColumn, Task, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from ..text import printable
+from ..text import cut, printable
 
 WIDTH, INDENT = 100, 10
 CELL = 36  # of a piped table whose lines are cut
@@ -129,14 +129,6 @@ def _aligned(rows: Sequence[tuple[str, ...]], width: int | None) -> list[str]:
         last = row[-1] if width is None else cut(row[-1], max(20, width - len(line)))
         found.append(f"{line}{last}".rstrip())
     return found
-
-
-def cut(text: str, width: int) -> str:
-    """Cut the middle out of a text that is too long; paths differ at their ends."""
-    if len(text) <= width:
-        return text
-    half = (width - 1) // 2
-    return f"{text[:half]}…{text[half - width + 1 :]}"
 
 
 @contextmanager

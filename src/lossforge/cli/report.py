@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from . import library
-from .options import one_line_errors
+from .options import one_line_errors, separate
 from .output import echo_styled, in_terminal, open_page
 
 
@@ -39,6 +39,14 @@ def report(
             show_default=False,
         ),
     ] = None,
+    highlight: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Losses whose curves are emphasised, beside the best and the baseline. "
+            "Repeatable and comma-separated.",
+            show_default=False,
+        ),
+    ] = None,
     table: Annotated[
         Literal["last", "mean10", "selected"],
         typer.Option(help="The last epoch, the mean of the last ten, or the selected one."),
@@ -52,9 +60,13 @@ def report(
     width = shutil.get_terminal_size((100, 24)).columns if in_terminal() else None
     words = ["lossforge", "report", str(store), "--table", table]
     words += ["--baseline", baseline] if baseline else []
+    chosen = separate(highlight)
+    words += [word for name in chosen for word in ("--highlight", name)]
     with one_line_errors():
         folder = out if out or form else _default_folder(store)
-        found = library.report.make_report(store, baseline=baseline, measure=table)
+        found = library.report.make_report(
+            store, baseline=baseline, measure=table, highlight=chosen
+        )
         write = echo_styled if form in (None, "terminal") else typer.echo
         write(found.text(form or "terminal", width).removesuffix("\n"))
         if found.unfinished:
@@ -68,6 +80,8 @@ def report(
             typer.echo(f"report: {page}", err=True)
             if show:
                 open_page(page)
+        if form is None:
+            typer.echo("\n" + "\n".join(found.closing(width)))
     if found.damaged:
         for line in found.damaged:
             typer.echo(f"error: {line}", err=True)

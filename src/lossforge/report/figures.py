@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,11 @@ from .statistics import Ranking
 
 Balance = tuple[float, float]
 Seeds = Sequence[Sequence[float | None]]
+Limits = tuple[float, float]
+Interval = tuple[float, float | None, float | None]  # mean, low, high
+MARGIN = 0.04  # of an axis, beyond its values
+TONES = {"better": COLOURS[2], "worse": COLOURS[3]}
+ROW_NAME = 30  # letters of a name beside its row, which leave half of a panel to the row
 MOST_POINTS = 2000  # of an embedding: more take minutes and show no more
 
 
@@ -25,6 +30,8 @@ def curves(
     ylabel: str,
     names: Sequence[str] | None = None,
     legend: bool = True,
+    strong: Collection[str] = (),
+    limits: Limits | None = None,
 ) -> Any:
     """Draw values over the epochs: per name a mean over seeds and a band of one deviation.
 
@@ -34,6 +41,8 @@ def curves(
         ylabel: Label of the values.
         names: All names of the report in order, so that each keeps its colour everywhere.
         legend: Whether to list the names below.
+        strong: Names to emphasise: the others are faint, without a band. All are equal if empty.
+        limits: Ends of the axis of values, shared by several panels.
 
     Returns:
         A `matplotlib.figure.Figure`.
@@ -44,34 +53,87 @@ def curves(
         rows = math.ceil(len(lines) / 4) if legend else 0
         figure, axis = new_figure(height=1 + 0.07 * rows)
         for name, seeds in lines.items():
-            _draw_curve(axis, name, seeds, names or list(lines))
+            faint = bool(strong) and name not in strong
+            _draw_curve(axis, name, seeds, names or list(lines), faint)
         axis.set_title(caption(title))
         axis.set_xlabel("epoch")
         axis.set_ylabel(ylabel)
         axis.margins(x=0.01)
+        if limits:
+            axis.set_ylim(limits)
         axis.xaxis.get_major_locator().set_params(integer=True)
         if legend:
             figure.legend(loc="outside lower center", ncols=4, handlelength=1.6, columnspacing=1.2)
     return figure
 
 
-def _draw_curve(axis: Any, name: str, seeds: Seeds, names: Sequence[str]) -> None:
+def _draw_curve(axis: Any, name: str, seeds: Seeds, names: Sequence[str], faint: bool) -> None:
     looks, place = look(name, names), list(names).index(name)
-    epochs, means, low, high = [], [], [], []
+    epochs, means, spreads = mean_curve(seeds)
+    weight = {"alpha": 0.3, "linewidth": 1.0, "zorder": 1.9} if faint else {"linewidth": 1.5}
+    marker = "o" if len(epochs) == 1 else None
+    (line,) = axis.plot(epochs, means, marker=marker, label=caption(name), **weight, **looks)
+    line.set_gid(f"series-{place}")  # lets the page highlight one
+    if any(spreads) and not faint:
+        low, high = (
+            [m + sign * s for m, s in zip(means, spreads, strict=True)] for sign in (-1, 1)
+        )
+        band = axis.fill_between(epochs, low, high, color=looks["color"], alpha=0.16, linewidth=0)
+        band.set_gid(f"band-{place}")
+
+
+def mean_curve(seeds: Seeds) -> tuple[list[int], list[float], list[float]]:
+    """Return the epochs that have a value, the mean over seeds and the standard deviation."""
+    epochs, means, spreads = [], [], []
     for epoch, values in enumerate(zip(*seeds, strict=False), start=1):
         known = [value for value in values if value is not None]
         if known:
-            spread = statistics.stdev(known) if len(known) > 1 else 0.0
             epochs.append(epoch)
             means.append(statistics.fmean(known))
-            low.append(means[-1] - spread)
-            high.append(means[-1] + spread)
-    marker = "o" if len(epochs) == 1 else None
-    (line,) = axis.plot(epochs, means, linewidth=1.5, marker=marker, label=caption(name), **looks)
-    line.set_gid(f"series-{place}")  # lets the page highlight one
-    if any(above > below for above, below in zip(high, low, strict=True)):
-        band = axis.fill_between(epochs, low, high, color=looks["color"], alpha=0.16, linewidth=0)
-        band.set_gid(f"band-{place}")
+            spreads.append(statistics.stdev(known) if len(known) > 1 else 0.0)
+    return epochs, means, spreads
+
+
+def shared_limits(values: Sequence[float]) -> Limits | None:
+    """Return the ends of an axis that shows all values; None without values."""
+    if not values:
+        return None
+    low, high = min(values), max(values)
+    beyond = MARGIN * (high - low) or 1.0
+    return low - beyond, high + beyond
+
+
+def forest(
+    intervals: Mapping[str, Interval], *, title: str, xlabel: str, limits: Limits | None = None
+) -> Any:
+    """Draw differences with their intervals, one row per name, and a line at no difference.
+
+    Green intervals lie above 0, red ones below it.
+
+    Args:
+        intervals: Mean, low and high end by name; without an interval, the mean alone is drawn.
+        title: Title of the panel.
+        xlabel: Label of the differences.
+        limits: Ends of the axis, shared by several panels.
+
+    Returns:
+        A `matplotlib.figure.Figure`.
+    """
+    with style():
+        figure, axis = new_figure(height=0.35 + 0.09 * len(intervals))
+        axis.axvline(0, color=MUTED, linewidth=1)
+        for place, (mean, low, high) in enumerate(intervals.values()):
+            verdict = "better" if (low or 0) > 0 else "worse" if (high or 0) < 0 else ""
+            colour = TONES.get(verdict, MUTED)
+            if low is not None and high is not None:
+                axis.plot([low, high], [place, place], color=colour, linewidth=1.6)
+            axis.plot([mean], [place], "o", color=colour, markersize=5)
+        axis.set_yticks(range(len(intervals)), [caption(name, ROW_NAME) for name in intervals])
+        _plain(axis, caption(title), xlabel)
+        axis.margins(y=0.08)
+        if limits:
+            axis.set_xlim(limits)
+    return figure
 
 
 def ablation(families: Mapping[str, Mapping[Balance, Sequence[float]]], *, title: str) -> Any:
@@ -147,7 +209,8 @@ def ranks(ranking: Ranking) -> Any:
     """
     with style():
         figure, axis = new_figure(height=0.35 + 0.09 * len(ranking.ranks))
-        names, means = [caption(name) for name in ranking.ranks], list(ranking.ranks.values())
+        names = [caption(name, ROW_NAME) for name in ranking.ranks]
+        means = list(ranking.ranks.values())
         places = range(len(names))  # two long names may be cut to the same
         looks = {"color": COLOURS[0], "ecolor": MUTED, "elinewidth": 1.2, "capsize": 3}
         axis.errorbar(means, places, xerr=ranking.critical / 2, fmt="o", markersize=5, **looks)
@@ -172,7 +235,7 @@ def cost(seconds: Mapping[str, Sequence[float]], *, title: str) -> Any:
         medians = [statistics.median(times) for times in seconds.values()]
         places = range(len(seconds))  # two long names may be cut to the same
         bars = axis.barh(places, medians, color=COLOURS[0], height=0.6)
-        axis.set_yticks(places, [caption(name) for name in seconds])
+        axis.set_yticks(places, [caption(name, ROW_NAME) for name in seconds])
         axis.bar_label(bars, [f"{value:.3g}" for value in medians], padding=3, color=INK)
         _plain(axis, caption(title), "seconds per epoch, median")
         axis.margins(x=0.12)

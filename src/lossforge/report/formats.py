@@ -6,12 +6,13 @@ Names come from files: each format escapes what it would otherwise obey.
 import io
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from ..errors import extra
-from ..text import csv_text, printable
+from ..text import csv_text, cut, printable
 from .tables import AccuracyTable, Field, Sheet
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
@@ -66,10 +67,13 @@ def terminal(sheet: Sheet, width: int | None = None) -> str:
 
     Args:
         sheet: The table.
-        width: Width of the terminal, if the output is one: the best fields are then bold, and a
-            table that is too wide is split. Elsewhere a star marks the best.
+        width: Width of the terminal, if the output is one: the best fields are then bold, a
+            table that is too wide is split, and long names are cut. Elsewhere a star marks the
+            best, and nothing is cut.
     """
     sheet = _rewritten(sheet, printable)
+    if width is not None:
+        sheet = _narrowed(sheet, width)
     texts = [
         [_terminal_field(field, bold=width is not None) for field in row] for row in sheet.rows
     ]
@@ -91,7 +95,44 @@ def terminal(sheet: Sheet, width: int | None = None) -> str:
     notes = list(sheet.notes)
     if sheet.has_bold:
         notes.insert(0, "*: the two best" if width is None else "bold: the two best")
-    return "\n\n".join([sheet.title, *parts, *(["\n".join(notes)] if notes else [])])
+    lines = [wrapped(note, width) for note in notes]
+    return "\n\n".join(
+        [wrapped(sheet.title, width), *parts, *(["\n".join(lines)] if lines else [])]
+    )
+
+
+def wrapped(text: str, width: int | None, indent: str = "") -> str:
+    """Break a text into lines that fit the terminal, if the output is one.
+
+    Args:
+        text: The text.
+        width: Width of the terminal, if the output is one.
+        indent: Put before every line but the first.
+    """
+    if width is None:
+        return text
+    return textwrap.fill(text, width, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _narrowed(sheet: Sheet, width: int) -> Sheet:
+    """Cut names and fields that would not fit side by side."""
+    most = max(width // 3, width - GAP - max(map(_longest, sheet.rows), default=0))
+    room = width - GAP - min(most, max(map(len, [sheet.head[0], *sheet.names])))
+
+    def fitting(field: Field) -> Field:
+        aside = cut(field.aside, max(room - len(field.text) - len(" ()"), 1)) if field.aside else ""
+        return replace(field, text=cut(field.text, room), aside=aside)
+
+    return replace(
+        sheet,
+        head=[cut(sheet.head[0], most), *(cut(name, room) for name in sheet.head[1:])],
+        names=[cut(name, most) for name in sheet.names],
+        rows=[[fitting(field) for field in row] for row in sheet.rows],
+    )
+
+
+def _longest(row: Sequence[Field]) -> int:
+    return max((len(f.text) + (len(f.aside) + 3 if f.aside else 0) for f in row), default=0)
 
 
 def _terminal_field(field: Field, bold: bool) -> Any:

@@ -11,6 +11,7 @@ from ..benchmark.records import Grid, Measure, Record
 from ..errors import extra
 from ..style import COLOURS, DASHES, inline_svg
 from ..text import duration, printable
+from .finding import Finding, seeds_text
 from .panels import Group
 from .results import Results
 from .review import pairs, review_data
@@ -45,22 +46,26 @@ class Section:
         title: The heading.
         text: A sentence before the tables.
         sheets: The tables.
-        folded: Tables that are hidden until the reader opens them.
+        folded: Tables that are hidden until the reader opens them, by what the reader presses.
+        figure: The kind of the group of figures above the tables, if any.
     """
 
     id: str
     title: str
     text: str
     sheets: Sequence[Sheet]
-    folded: Sequence[Sheet] = field(default_factory=list)
+    folded: Mapping[str, Sequence[Sheet]] = field(default_factory=dict)
+    figure: str = ""
 
 
 def page(
     results: Results,
+    finding: Finding,
     sections: Sequence[Section],
     groups: Sequence[Group],
     *,
     command: str,
+    files: Sequence[str] = (),
     grids: Sequence[Grid] = (),
     measure: Measure = "last",
     source: str = "",
@@ -69,21 +74,29 @@ def page(
 
     Args:
         results: The runs.
+        finding: What the runs show, in sentences.
         sections: The tables.
         groups: The figures.
         command: The command that makes this report.
+        files: Names of the files with the tables, beside the page.
         grids: The grids that the runs belong to.
         measure: Which accuracy of a run the list of runs shows.
         source: The source of the paper's numbers, if there are any.
     """
     titles = [grid.title or grid.name for grid in grids]
     markup = extra("markupsafe", "bench").Markup
+    figures = {group.kind: _figure(group, i, markup) for i, group in enumerate(groups)}
+    taken = {section.figure for section in sections}
     text: str = _template("page.html.jinja").render(
         title=titles[0] if len(titles) == 1 else f"Noisy labels on {', '.join(results.data)}",
         facts=_facts(results, grids),
-        banner=_banner(results.records),
+        finding=finding,
+        seeds=seeds_text(finding.seeds),
+        protocol=_protocol(results.records),
         sections=sections,
-        figures=[_figure(group, i, markup) for i, group in enumerate(groups)],
+        figures=figures,
+        rest=[figure for kind, figure in figures.items() if kind not in taken],
+        files=files,
         command=command,
         benches=[shlex.join(["lossforge", "bench", grid.name]) for grid in grids],
         environment=_environment(results.records),
@@ -104,8 +117,9 @@ def _figure(group: Group, place: int, markup: Any) -> dict[str, Any]:
             "place": i,
             "colour": COLOURS[i % len(COLOURS)],
             "dashes": _dashes(DASHES[i // len(COLOURS) % len(DASHES)]),
+            "strong": name in group.strong,
         }
-        for name, i in group.names.items()
+        for name, i in sorted(group.names.items(), key=lambda item: item[0] not in group.strong)
     ]
     commands = [run.about["command"] for run in group.runs if run.about.get("command")]
     return {
@@ -137,7 +151,7 @@ def _facts(results: Results, grids: Sequence[Grid]) -> list[tuple[str, str]]:
     ]
 
 
-def _banner(records: Sequence[Record]) -> str:
+def _protocol(records: Sequence[Record]) -> str:
     """Say how many runs do not follow the paper's protocol; nothing if all do."""
     parts = []
     for name, text in PROTOCOLS.items():

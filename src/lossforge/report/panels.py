@@ -1,7 +1,8 @@
 """The figures that results have data for, as groups of panels."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 
 from ..benchmark.records import Measure, Record
+from ..style import caption as shown_name
 from ..style import style
 from .figures import (
     Seeds,
@@ -16,16 +18,20 @@ from .figures import (
     cost,
     curves,
     embed,
+    forest,
+    mean_curve,
     parameter_heatmap,
     ranks,
     scatter,
+    shared_limits,
     transition_heatmaps,
 )
 from .parameters import find_planes
 from .results import Column, Results
-from .statistics import rank_losses
+from .statistics import Difference, rank_losses
 
 LEAST_BALANCES = 3  # fewer make no figure
+FEW_LINES = 4  # up to here, all lines of a panel are equally strong
 FEW_LOSSES = 2  # up to here, lines are settings and panels are losses
 LONGEST = 150  # characters of a file's name, which systems limit to 255 bytes
 
@@ -63,6 +69,7 @@ class Group:
         panels: The panels.
         runs: The runs they are drawn from.
         names: Names of the lines and the index of their colours, if the panels share a legend.
+        strong: Names of the lines that are emphasised; empty if all are equal.
         notes: What is not drawn, and why.
     """
 
@@ -72,23 +79,38 @@ class Group:
     panels: Sequence[Panel]
     runs: Sequence[Record]
     names: Mapping[str, int] = field(default_factory=dict)
+    strong: Collection[str] = ()
     notes: Sequence[str] = ()
 
 
-def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
-    """Return every group of figures that the results have data for."""
+def figure_groups(
+    results: Results,
+    measure: Measure = "last",
+    *,
+    strong: Sequence[str] = (),
+    differences: Sequence[Difference] = (),
+) -> list[Group]:
+    """Return every group of figures that the results have data for.
+
+    Args:
+        results: The runs.
+        measure: Which accuracy of a run is compared.
+        strong: Losses whose curves are emphasised; all if empty.
+        differences: Paired differences to one loss, to be drawn with their intervals.
+    """
     band = "Mean over seeds; the band is one standard deviation."
+    learning = partial(_curves, results, strong)
     found = [
-        _curves(results, "accuracy", "Accuracy during training", f"Top-1 test accuracy. {band}"),
-        _curves(
-            results,
+        _ranks(results, measure),
+        _forests(results, differences),
+        learning("accuracy", "Accuracy during training", f"Top-1 test accuracy. {band}"),
+        learning(
             "noise_fit",
             "Fitting wrong labels",
             "Share of mislabelled training samples predicted as their wrong label; lower is "
             f"better. {band}",
         ),
-        _curves(
-            results,
+        learning(
             "noise_recovered",
             "Recovering true labels",
             "Share of mislabelled training samples predicted as their true class; higher is "
@@ -97,7 +119,6 @@ def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
         _balance_curves(results),
         _ablation(results, measure),
         _parameters(results, measure),
-        _ranks(results, measure),
         _heatmaps(results),
         _embeddings(results),
         _costs(results),
@@ -105,11 +126,12 @@ def figure_groups(results: Results, measure: Measure = "last") -> list[Group]:
     return distinct_names([group for group in found if group.panels or group.notes])
 
 
-def _curves(results: Results, kind: str, title: str, caption: str) -> Group:
-    """Draw curves over the epochs, one panel per setting.
+def _curves(results: Results, strong: Sequence[str], kind: str, title: str, caption: str) -> Group:
+    """Draw curves over the epochs, one panel per setting, on one scale.
 
     Args:
         results: The runs.
+        strong: Losses to emphasise.
         kind: "accuracy", or the name of another metric of an epoch.
         title: The heading.
         caption: What the curves show.
@@ -129,19 +151,22 @@ def _curves(results: Results, kind: str, title: str, caption: str) -> Group:
                 used.update(lines)
     rows, titles = results.losses, [full_label(results, column) for column in columns]
     if len(results.losses) <= FEW_LOSSES < len(columns):
-        rows, titles = titles, rows
+        rows, titles, strong = titles, rows, ()
         found = {(setting, loss): lines for (loss, setting), lines in found.items()}
+    strong = strong if len(rows) > FEW_LINES else ()
+    limits = shared_limits([mean for lines in found.values() for mean in mean_curve(lines)[1]])
     panels = []
     for name in titles:
         drawn = {row: found[row, name] for row in rows if (row, name) in found}
         if drawn:
             unit = "accuracy (%)" if kind == "accuracy" else "share (%)"
-            make = partial(curves, drawn, title=name, ylabel=unit, names=rows)
+            shared = partial(curves, names=rows, strong=strong, limits=limits)
+            make = partial(shared, drawn, title=name, ylabel=unit)
             panels.append(Panel(file_stem(kind, name), f"{title}: {name}", make, True))
     shown = {row for row, _ in found}
     names = {row: place for place, row in enumerate(rows) if row in shown}
     sources = [record for record in results.records if record.id in used]
-    return Group(kind, title, caption, panels, sources, names)
+    return Group(kind, title, caption, panels, sources, names, strong)
 
 
 def _is_curve(line: Sequence[float | None]) -> bool:
@@ -241,6 +266,35 @@ def _ranks(results: Results, measure: Measure) -> Group:
     if ranking:
         panels = [Panel("ranks", "Mean ranks of the losses", partial(ranks, ranking))]
     return Group("ranks", "Ranks", caption, panels, results.records)
+
+
+def _forests(results: Results, differences: Sequence[Difference]) -> Group:
+    """Draw the differences to one loss, one panel per setting, on one scale."""
+    panels, runs = [], []
+    ends = [end for one in differences for end in (one.mean, one.low, one.high) if end is not None]
+    limits = shared_limits([0.0, *ends])
+    means: dict[str, list[float]] = {}
+    for one in differences:
+        means.setdefault(one.loss, []).append(one.mean)
+    best_first = sorted(means, key=lambda loss: -statistics.fmean(means[loss]))
+    for column in results.columns:
+        here = [one for one in differences if one.column == column]
+        here.sort(key=lambda one: best_first.index(one.loss))
+        if here:
+            other, label = here[0].other, full_label(results, column)
+            intervals = {one.loss: (one.mean, one.low, one.high) for one in here}
+            xlabel = f"points above {shown_name(other)}"
+            make = partial(forest, intervals, title=label, xlabel=xlabel, limits=limits)
+            name = file_stem("difference", f"{other} {label}")
+            panels.append(Panel(name, f"Differences to {other}: {label}", make))
+            names = [other, *intervals]
+            runs += [run for loss in names for run in results.runs(loss, column).values()]
+    caption = (
+        "For each seed, all losses had the same initial weights, noisy labels and batch order, so "
+        "runs are compared in pairs: the mean difference and its 95 % interval. Green: the "
+        "interval lies above 0; red: below; grey: the seeds do not tell."
+    )
+    return Group("forest", "Differences", caption, panels, runs)
 
 
 def _heatmaps(results: Results) -> Group:

@@ -70,8 +70,7 @@ def differences_to(results: Results, other: str, measure: Measure = "last") -> l
         other: The loss to compare with.
         measure: Which accuracy of a run to compare.
     """
-    if other not in results.losses:
-        raise ValueError(f"there is no loss {other!r} here, only {', '.join(results.losses)}")
+    check_loss(results, other)
     found = [
         _difference(results, loss, other, column, measure)
         for column in results.columns
@@ -79,6 +78,12 @@ def differences_to(results: Results, other: str, measure: Measure = "last") -> l
         if loss != other
     ]
     return [difference for difference in found if difference]
+
+
+def check_loss(results: Results, name: str) -> None:
+    """Raise unless runs of a loss are there."""
+    if name not in results.losses:
+        raise ValueError(f"there is no loss {name!r} here, only {', '.join(results.losses)}")
 
 
 def differences_to_best(

@@ -274,29 +274,43 @@ def _differences(
 ) -> Sheet:
     found = {(one.loss, one.column): one for one in differences}
     names = [loss for loss in results.losses if any(key[0] == loss for key in found)]
+    told = any(one.verdict in ("better", "worse") for one in found.values())
     rows = []
     for loss in names:
         row = [found.get((loss, column)) for column in results.columns]
         fields = [_difference(one, aside(one)) if one else Field("–") for one in row]
-        known = [one for one in row if one and one.low is not None]
-        level = sum(one.verdict != "worse" for one in known)
-        count = Field(f"{level} of {len(known)}", value=level / len(known) if known else None)
-        rows.append([count, *fields])
+        rows.append([*_counts(row), *fields] if told else fields)
     pairs = sorted({one.n for one in found.values()})
     several = len(results.data) > 1
     head = [f"{c.data}: {c.label}" if several else c.label for c in results.columns]
-    return Sheet(title, ["loss", "not worse", *head], names, rows, _pair_notes(pairs))
+    head = ["better", "worse", *head] if told else head
+    return Sheet(title, ["loss", *head], names, rows, _pair_notes(pairs, told))
 
 
-def _pair_notes(pairs: Sequence[int]) -> list[str]:
-    """Note how many pairs there are, given all numbers of pairs in increasing order."""
+def _counts(row: Sequence[Difference | None]) -> list[Field]:
+    """Count the settings in which an interval lies above 0, and in which it lies below."""
+    verdicts = [one.verdict for one in row if one]
+    return [
+        Field(str(count := verdicts.count(verdict)), value=count) for verdict in ("better", "worse")
+    ]
+
+
+def _pair_notes(pairs: Sequence[int], told: bool) -> list[str]:
+    """Note how many pairs there are and what is counted.
+
+    Args:
+        pairs: All numbers of pairs in increasing order.
+        told: Whether any interval lies on one side of 0.
+    """
     if not pairs:
         return []
     least, most = pairs[0], pairs[-1]
     notes = [f"n = {least} pairs" if least == most else f"n = {least} to {most} pairs"]
     if least < 2:
         notes.append("a single pair has no interval")
-    return [*notes, "not worse: the interval contains 0 or lies above it"]
+    if told:
+        return [*notes, "better, worse: settings whose interval lies above 0, below 0"]
+    return [*notes, "every interval contains 0"] if most > 1 else notes
 
 
 def _difference(difference: Difference, aside: str) -> Field:
