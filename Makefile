@@ -1,7 +1,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-all test-integrations soak lint demo package bench-speed bench-linear bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
+.PHONY: help test test-all test-integrations soak lint demo package publish bench-speed bench-linear bench-training bench-loading bench-certify bench-audit docs docs-catalog results docs-results clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ BASE   := $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 2
 # a thread for each worker: threads that compete for cores are many times slower
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n $(WORKERS) --dist worksteal
-CODE   := conftest.py src tests examples benchmarks docs/conf.py docs/pictures.py setup.py
+CODE   := conftest.py src tests examples benchmarks tools docs/conf.py docs/pictures.py setup.py
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -72,8 +72,11 @@ results: $(VENV)/.bench ## do every run of docs/results.md again and compare wit
 docs-results: $(VENV)/.bench ## write docs/results.md from the committed runs
 	$(BIN)/python benchmarks/results.py write
 
-package: $(VENV)/.dev ## sdist and wheel in build/dist, and the wheel tried where there is torch alone
-	$(BIN)/python tests/clean_install.py
+package: $(VENV)/.dev ## sdist and wheels in build/dist, the wheels tried where there is torch alone (ARGS="python3.12 python3.13")
+	$(BIN)/python tests/clean_install.py $(ARGS)
+
+publish: $(VENV)/.release ## build, check and upload a release, if the tree is clean and the changelog has it (ARGS="--dry-run")
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tools/publish.py $(ARGS)
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) .venvs build dist runs docs/_plots docs/_extra src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache

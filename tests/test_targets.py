@@ -19,7 +19,7 @@ BENCHMARKS = {
 HERE = {"help", "soak", "demo", "docs-catalog", "docs-results", "results", *BENCHMARKS}
 ELSEWHERE = {"docs"}  # tests/docs/test_docs_site.py
 # `make test-all` is made of them, or they are no more than a command
-NOT_RUN = {"test", "test-all", "test-integrations", "lint", "package", "clean"}
+NOT_RUN = {"test", "test-all", "test-integrations", "lint", "package", "publish", "clean"}
 ROW = re.compile(r"^(?P<name>\S.*?)  +(?P<rest>\S.*\d.*)$", re.MULTILINE)
 
 pytestmark = [

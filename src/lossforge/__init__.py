@@ -8,7 +8,7 @@ torch.Size([])
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PACKAGES = (
     *("audit", "base", "benchmark", "catalog", "constructions", "data", "errors", "integrations"),
