@@ -13,7 +13,7 @@ from torch import Tensor
 
 import lossforge
 from lossforge import BinaryReduction, TargetSeparation, base
-from lossforge.constructions import EpsSoftmax, LogitClip
+from lossforge.constructions import BoundedCosine, ByRivals, EpsSoftmax, LogitClip
 from lossforge.loss import Loss, WeightedSum
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -183,23 +183,40 @@ def quadratic(h: base.Quadratic) -> Elementwise:
 
 
 def balanced(loss: lossforge.BEF | lossforge.BQF) -> Rows:
-    """lam TS + mu BR as the paper prints them, up to a constant."""
-    (lam, ts), (mu, br) = loss.terms
+    """lam TS + mu BR as the paper prints them, up to a constant; the cosine beyond 150 classes."""
+    (lam, ts), (mu, second) = loss.terms
     assert isinstance(ts, TargetSeparation)
-    assert isinstance(br, BinaryReduction)
     integrate = exponential if isinstance(loss, lossforge.BEF) else quadratic
-    h, paired = integrate(ts.base), integrate(br.base)
+    h = integrate(ts.base)
 
     def rows(p: Tensor, y: Tensor) -> Tensor:
         rivals = p.shape[1] - 1
         a = max((ts.tau or 0.0) / rivals, ts.a or 0.0)
-        factor = mu * max(1.0, rivals / br.rivals) if br.rivals else mu
         own = (p * y).sum(1, keepdim=True)
         separation = h(own).squeeze(1) - a * ((1 - y) * h(p)).sum(1)
+        part, factor = second, mu
+        if isinstance(part, ByRivals):
+            chosen = part.at(rivals + 1)
+            assert isinstance(chosen, WeightedSum)
+            ((factor, part),) = chosen.terms
+        if isinstance(part, BoundedCosine):
+            return lam * separation + factor * cosine(part, p, y)
+        assert isinstance(part, BinaryReduction)
+        paired = integrate(part.base)
         reduction = ((1 - y) * paired(own / (own + p))).sum(1) / rivals
         return lam * separation + factor * reduction
 
     return rows
+
+
+def cosine(loss: BoundedCosine, p: Tensor, y: Tensor) -> Tensor:
+    """1 - c z_t / n of centred logits z, which are logarithms of probabilities."""
+    rivals = p.shape[1] - 1
+    z = torch.log(p)
+    z = z - z.mean(1, keepdim=True)
+    n = torch.sqrt((z**2).sum(1) + 1)
+    factor = math.sqrt(max(1.0, rivals / loss.rivals)) if loss.rivals else 1.0
+    return factor * (1 - math.sqrt((rivals + 1) / rivals) * (z * y).sum(1) / n)
 
 
 FORMULAS: dict[type[Loss], Callable[..., Rows]] = {

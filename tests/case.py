@@ -50,22 +50,18 @@ class Reduced:
 
     base: naive.Base
     coefficient: float = 1.0
-    rivals: float = math.inf
-
-    def _factor(self, z: Tensor) -> float:
-        return self.coefficient * max(1, (len(z) - 1) / self.rivals)
 
     def value(self, z: Tensor, t: int) -> Tensor:
-        return self._factor(z) * naive.binary_reduction(self.base, naive.softmax(z), t)
+        return self.coefficient * naive.binary_reduction(self.base, naive.softmax(z), t)
 
     def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
-        return self._factor(u) * naive.binary_reduction(self.base, u, t, xi)
+        return self.coefficient * naive.binary_reduction(self.base, u, t, xi)
 
     def of_margins(self, z: Tensor, t: int) -> Tensor:
-        return self._factor(z) * naive.binary_reduction_of_logits(self.base, z, t)
+        return self.coefficient * naive.binary_reduction_of_logits(self.base, z, t)
 
     def gradient(self, z: Tensor, t: int) -> Tensor:
-        return self._factor(z) * naive.binary_reduction_gradient(self.base, z, t)
+        return self.coefficient * naive.binary_reduction_gradient(self.base, z, t)
 
 
 @dataclass(frozen=True)
@@ -83,6 +79,27 @@ class Cosine:
 
     def gradient(self, z: Tensor, t: int) -> Tensor:
         return self.coefficient * naive.bounded_cosine_gradient(z, t, self.rivals)
+
+
+@dataclass(frozen=True)
+class Either:
+    """One term where a sample has up to `most` other classes, another where it has more."""
+
+    few: Reduced | Cosine
+    many: Reduced | Cosine
+    most: int
+
+    def _of(self, z: Tensor) -> Reduced | Cosine:
+        return self.few if len(z) - 1 <= self.most else self.many
+
+    def value(self, z: Tensor, t: int) -> Tensor:
+        return self._of(z).value(z, t)
+
+    def of_probs(self, u: Tensor, t: int, xi: float | None = None) -> Tensor:
+        return self._of(u).of_probs(u, t, xi)
+
+    def gradient(self, z: Tensor, t: int) -> Tensor:
+        return self._of(z).gradient(z, t)
 
 
 @dataclass(frozen=True)
@@ -121,7 +138,7 @@ class Case:
 
     id: str
     factory: Callable[..., Any]
-    terms: tuple[Separated | Reduced | Cosine | Published, ...]
+    terms: tuple[Separated | Reduced | Cosine | Either | Published, ...]
     symmetric: bool
     bounded: bool
     smooth: bool = True

@@ -7,11 +7,11 @@ import naive
 import pytest
 import torch
 from bases import DERIVATIVES
-from case import Case, Cosine, Reduced, Separated
+from case import Case, Cosine, Either, Reduced, Separated
 from catalog_cases import CATALOGUE
 
 from lossforge import BEF, BQF, CE, BinaryReduction, TargetSeparation, base
-from lossforge.constructions import BoundedCosine
+from lossforge.constructions import BoundedCosine, ByRivals
 from lossforge.loss import Loss, ProbabilityLoss
 
 F1 = {"alpha": -8, "beta": -8, "gamma": 0.5}
@@ -60,7 +60,7 @@ CORE = [
         BEF,
         (
             Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.9),
-            Reduced(BEF_BASE, coefficient=0.1, rivals=149),
+            Either(Reduced(BEF_BASE, 0.1), Cosine(2.4, rivals=149), most=149),
         ),
         symmetric=True,
         bounded=True,
@@ -84,7 +84,7 @@ CORE = [
         BQF,
         (
             Separated(BQF_BASE, tau=1, a=0.2, coefficient=0.9),
-            Reduced(BQF_BASE, coefficient=0.1, rivals=149),
+            Either(Reduced(BQF_BASE, 0.1), Cosine(2.4, rivals=149), most=149),
         ),
         symmetric=True,
         bounded=True,
@@ -148,14 +148,6 @@ CORE = [
         symmetric=False,
         bounded=False,
     ),
-    Case(
-        "BR-f1-rivals2",
-        lambda: BinaryReduction(base.Exponential(**F1), rivals=2),
-        (Reduced(N1, rivals=2),),
-        symmetric=True,
-        bounded=True,
-        scale=8.0,
-    ),
     _br("BR-f1", _exponential(**F1), N1, symmetric=True, scale=2.0),
     _br(
         "BR-f1-tilted",
@@ -194,13 +186,24 @@ CORE = [
         breaks=frozenset({"floor"}),
     ),
     Case(
+        "by-rivals",
+        lambda: ByRivals(
+            0.5 * BinaryReduction(base.Exponential(**F1)), 2.4 * BoundedCosine(rivals=2), most=2
+        ),
+        (Either(Reduced(N1, 0.5), Cosine(2.4, rivals=2), most=2),),
+        symmetric=True,
+        bounded=True,
+        scale=8.0,
+        breaks=frozenset({"floor"}),
+    ),
+    Case(
         "nested-sum",
         lambda: 0.5 * (CE() + 2 * TargetSeparation(base.Exponential(**F1), a=0.1)) + 0.25 * BEF(),
         (
             Separated(naive.log(), a=0, coefficient=0.5),
             Separated(N1, a=0.1),
             Separated(BEF_BASE, tau=1, a=0.2, coefficient=0.225),
-            Reduced(BEF_BASE, coefficient=0.025, rivals=149),
+            Either(Reduced(BEF_BASE, 0.025), Cosine(0.6, rivals=149), most=149),
         ),
         symmetric=False,
         bounded=False,

@@ -104,9 +104,10 @@ def test_the_balance_of_the_two_terms(text, found):
     assert Record("a", {"expression": text}, [], 150, 0.4, "0").balance == found
 
 
-def test_the_default_balance_follows_the_number_of_classes():
-    one = Record("a", {"expression": "BEF(lam=0.9)"}, [], 299, 0.4, "0")
-    assert one.balance == ("BEF", 0.9, 0.2)
+def test_beyond_150_classes_there_is_no_default_balance():
+    texts = "BEF(lam=0.9)", "BEF(lam=0.9, mu=0.2)"
+    given = [Record("a", {"expression": text}, [], 151, 0.4, "0") for text in texts]
+    assert [one.balance for one in given] == [None, ("BEF", 0.9, 0.2)]
 
 
 def test_unfinished_runs_are_left_out(tmp_path):

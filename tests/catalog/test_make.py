@@ -11,7 +11,7 @@ from laws import assert_close, batch, value_and_gradient
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lossforge
-from lossforge import BinaryReduction, make, parse
+from lossforge import make, parse
 from lossforge.catalog import ENTRIES, find
 from lossforge.errors import SpecError
 from lossforge.loss import WeightedSum
@@ -293,12 +293,16 @@ def test_an_expression_for_a_name_is_sent_to_parse() -> None:
 
 
 @pytest.mark.parametrize("name", ["BEF", "BQF"])
-@pytest.mark.parametrize(
-    ("classes", "mu"), [(2, 0.1), (150, 0.1), (299, 0.2), (1000, 0.1 * 999 / 149)]
-)
-def test_the_default_balance_follows_many_classes_and_a_given_one_does_not(name, classes, mu):
+@pytest.mark.parametrize("classes", [2, 150])
+def test_the_default_balance_is_a_tenth_of_binary_reduction(name, classes):
     logits, target = torch.randn(7, classes), torch.randint(classes, (7,))
-    assert_close(make(name)(logits, target), make(name, mu=mu)(logits, target))
-    (_, separated), (_, reduced) = make(name, mu=0.3).terms
-    given = 0.9 * separated(logits, target) + 0.3 * BinaryReduction(reduced.base)(logits, target)
-    assert_close(make(name, mu=0.3)(logits, target), given)
+    assert torch.equal(make(name)(logits, target), make(name, mu=0.1)(logits, target))
+
+
+@pytest.mark.parametrize("name", ["BEF", "BQF"])
+@pytest.mark.parametrize("classes", [151, 1000])
+def test_with_more_than_150_classes_it_is_a_bounded_cosine(name, classes):
+    logits, target = torch.randn(7, classes), torch.randint(classes, (7,))
+    (_, separated), _ = make(name).terms
+    rule = parse(f"0.9*{separated} + 2.4*bounded_cosine(rivals=149)")
+    assert_close(make(name)(logits, target), rule(logits, target))

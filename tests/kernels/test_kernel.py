@@ -197,7 +197,7 @@ if not torch.set_flush_denormal(True):
 torch.set_flush_denormal(False)
 logits, target = torch.zeros(256, 1000), torch.zeros(256, dtype=torch.int64)
 logits[:, 0] = 92.0
-loss, found = lossforge.BEF(reduction="none"), []
+loss, found = lossforge.BEF(mu=0.1, reduction="none"), []
 for threads, flush in [(2, False), (2, True), (1, True)]:
     torch.set_num_threads(threads)
     torch.set_flush_denormal(flush)

@@ -61,9 +61,9 @@ def ts(own, tau=0.0, a=0.0, others=None):
     return Case(loss, (("target", 1.0, own[1], 0.0, 1.0), ("others", 1.0, others[1], tau, a)))
 
 
-def br(pair, rivals=None):
-    loss = lossforge.BinaryReduction(pair[0], rivals=rivals)
-    return Case(loss, (("pairs", 1.0, pair[1], 1.0, 1 / rivals if rivals else 0.0),))
+def br(pair):
+    loss = lossforge.BinaryReduction(pair[0])
+    return Case(loss, (("pairs", 1.0, pair[1], 1.0, 0.0),))
 
 
 def own(pair, scale, offset):
@@ -89,16 +89,17 @@ def wave(least, height, speed, phase):
 PEAK, SKEW = exponential(-8.0, -1.0, 0.5), exponential(-2.0, 1.5, 0.2)
 BOWL, FLAT, WAVE = quadratic(7.0, -8.0, 0.4), quadratic(7.0, -8.0, 0.5), wave(0.5, 2.0, 3.0, 1.0)
 CASES = {
-    "BEF": replace(0.9 * ts(PEAK, 1.0, 0.2) + 0.1 * br(PEAK, 149), loss=lossforge.BEF()),
-    "BQF": replace(0.9 * ts(FLAT, 1.0, 0.2) + 0.1 * br(FLAT, 149), loss=lossforge.BQF()),
+    # with a given mu, for without one they are covered up to 150 classes only
+    "BEF": replace(0.9 * ts(PEAK, 1.0, 0.2) + 0.1 * br(PEAK), loss=lossforge.BEF(mu=0.1)),
+    "BQF": replace(0.9 * ts(FLAT, 1.0, 0.2) + 0.1 * br(FLAT), loss=lossforge.BQF(mu=0.1)),
     "two bases": 0.4 * ts(BOWL, 2.5) + 3.0 * br(SKEW),
     "TS": ts(SKEW, 1.0),
     "TS of two bases": ts(WAVE, 0.7, 0.1, others=BOWL),
     "target alone": 2.0 * ts(PEAK),
     "with a constant": own(BOWL, 1.5, 0.3) + 0.5 * own(WAVE, 2.0, -0.1),
-    "BR": br(BOWL, 7),
+    "BR": br(BOWL),
     "five terms": ts(PEAK, 1.0) + 0.5 * ts(SKEW, 1.0) + 2.0 * ts(BOWL, 0.5, 0.1) + br(WAVE),
-    "four BR": br(WAVE) + br(PEAK, 3) + 0.2 * br(BOWL, 3) + 0.5 * br(SKEW, 20),
+    "four BR": br(WAVE) + br(PEAK) + 0.2 * br(BOWL) + 0.5 * br(SKEW),
     "a difference": ts(PEAK, 1.0) + -0.3 * ts(SKEW, 0.5) + -0.2 * br(BOWL) + own(WAVE, 1.0, 1.0),
 }
 

@@ -61,7 +61,7 @@ def test_nested_sums_flatten_with_multiplied_coefficients() -> None:
     loss = 0.5 * (CE() + 2 * BEF()) - 4 * A
     assert isinstance(loss, WeightedSum)
     coefficients = [coefficient for coefficient, _ in loss.terms]
-    assert coefficients == pytest.approx([0.5, 0.9, 0.1, -4.0], rel=1e-15)
+    assert coefficients == pytest.approx([0.5, 0.9, 1.0, -4.0], rel=1e-15)
     assert isinstance(loss.terms, tuple)
     assert not any(isinstance(term, WeightedSum) for _, term in loss.terms)
 

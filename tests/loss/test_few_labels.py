@@ -18,6 +18,8 @@ from torch.nn.functional import one_hot
 from lossforge import BEF, CE, BinaryReduction, base
 from lossforge.constructions import (
     BackwardCorrection,
+    BoundedCosine,
+    ByRivals,
     Emphasised,
     EpsSoftmax,
     LogitClip,
@@ -34,7 +36,7 @@ LOSSES = {
     "BEF": BEF(),
     "linear": BinaryReduction(base.Linear(2.0)),
     "xi": BinaryReduction(F1, xi=3.0),
-    "rivals": BinaryReduction(F1, rivals=3),
+    "by rivals": ByRivals(BoundedCosine(), BinaryReduction(F1), most=3),
     "tilted": BinaryReduction(base.Exponential(-8, -8, 0.3)),
     "log": BinaryReduction(base.Log()),
     "difference": CE() - 0.5 * BinaryReduction(base.Linear()),
@@ -146,7 +148,7 @@ def test_value_and_gradient_are_the_sum_over_labels(
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("kind", ["index", *KINDS])
-@pytest.mark.parametrize("name", ["linear", "xi", "rivals", "tilted", "BEF"])
+@pytest.mark.parametrize("name", ["linear", "xi", "by rivals", "tilted", "BEF"])
 def test_probabilities_of_zero_follow_the_definition(
     name: str, kind: str, smoothing: float
 ) -> None:

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import CrossEntropyLoss
 
 from lossforge import BEF, CE, BinaryReduction, TargetSeparation, base
+from lossforge.constructions import ByRivals
 
 Z = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)
 T = torch.tensor([0, 2, 1, 0])
@@ -183,8 +184,14 @@ CONSTRUCTIONS = {
     "base-number": (TypeError, "base", lambda: TargetSeparation(3.0, tau=1)),
     "nontarget-number": (TypeError, "nontarget", lambda: TargetSeparation(F1, tau=1, nontarget=2)),
     "reduction-base": (TypeError, "base", lambda: BinaryReduction("exponential")),
-    "rivals-none": (ValueError, "rivals", lambda: BinaryReduction(F1, rivals=0)),
-    "rivals-fraction": (TypeError, "rivals", lambda: BinaryReduction(F1, rivals=2.5)),
+    "most-none": (ValueError, "most", lambda: ByRivals(CE(), BEF(), most=0)),
+    "most-fraction": (TypeError, "most", lambda: ByRivals(CE(), BEF(), most=2.5)),
+    "few-base": (TypeError, "few must be a lossforge loss", lambda: ByRivals(F1, BEF(), most=2)),
+    "many-policy": (
+        ValueError,
+        "no policy of its own",
+        lambda: ByRivals(CE(), BEF(reduction="sum"), most=2),
+    ),
     "xi-nan": (ValueError, "xi", lambda: BinaryReduction(F1, xi=float("nan"))),
     "bef-alpha": (ValueError, "alpha", lambda: BEF(alpha=1)),
     "bef-gamma": (ValueError, "gamma", lambda: BEF(gamma=2)),

@@ -52,19 +52,29 @@ def test_modules_import_only_those_before_them():
 
 
 def test_a_loss_is_described_by_its_parts():
-    found = describe(lossforge.parse("0.5*TS(power(q=0.3), tau=2) + 0.25*BR(linear(), rivals=9)"))
+    found = describe(lossforge.parse("0.5*TS(power(q=0.3), tau=2) + 0.25*BR(linear())"))
     assert found == {
         "lam": 0.5,
         "tau": 2,
         "a": 0.0,
         "mu": 0.25,
-        "rivals": 9,
+        "most": 0,
         "own": {"kind": "power", "q": 0.3},
         "pair": {"kind": "linear", "scale": 1},
         "other": None,
         "perK": False,
         "extra": [],
     }
+
+
+def test_beyond_150_classes_the_defaults_are_no_sum_that_the_page_knows():
+    found = describe(lossforge.BEF())
+    assert (found["lam"], found["mu"], found["most"]) == (0.9, 0.1, 149)
+    explorer(num_classes=150)
+    explorer(lossforge.BEF(mu=0.1), num_classes=151)
+    for loss in (None, lossforge.BQF()):
+        with pytest.raises(ValueError, match="num_classes must be up to 150, got 151"):
+            explorer(loss, num_classes=151)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,6 @@ def random_problem(source):
         "mu": source.choice([0, 0.1, round(source.uniform(0.01, 2), 3)]),
         "tau": source.choice([0, 1, round(source.uniform(0, 2 * (classes - 1)), 3)]),
         "a": source.choice([0, 0.2, round(source.uniform(0, 1.5), 3)]),
-        "rivals": source.choice([0, 149]),
         "K": classes,
         "noise": noise,
         "rate": round(min(0.95, source.uniform(0, 1.02) * limit), 4),
@@ -316,7 +315,7 @@ def test_a_link_of_unknown_origin_is_checked(tmp_path):
 const { readState, fromHash, START } = stateModule;
 const bad = [
   null, 3, "x", { own: { kind: "__proto__" } }, { own: { kind: "exponential", alpha: "<b>" } },
-  { K: 1e9, rate: -4, lam: NaN, extra: [{ factor: -1 }], noise: "evil", rivals: 1e99 },
+  { K: 1e9, rate: -4, lam: NaN, extra: [{ factor: -1 }], noise: "evil", mu: 1e99 },
   { own: { kind: "quadratic", alpha: 30, beta: -1, gamma: 0 } }, { lam: 0, mu: 0 },
   { own: { kind: ["series"] } }, { own: { kind: ["huber_log"], tau: 2 } }, { own: [] },
   { own: { kind: "huber_log", tau: [2] } },

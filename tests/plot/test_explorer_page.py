@@ -6,6 +6,7 @@ import time
 from urllib.parse import quote
 
 import pytest
+import torch
 from chromium import PROGRAM
 from typer.testing import CliRunner
 
@@ -90,6 +91,30 @@ def test_nothing_is_wider_than_the_window(page, browser, width):
         ".map(one => one.outerHTML.slice(0, 80))"
     )
     assert wide == []
+
+
+def test_a_default_that_the_page_cannot_draw_is_not_passed_off_as_what_it_draws(page, browser):
+    browser.open(page, 1440)
+    slide(browser, "preset", "BQF", "change")
+    slide(browser, "K", "150")
+    assert (text(browser, "beyond"), browser.run("document.getElementById('preset').value")) == (
+        "",
+        "BQF",
+    )
+    slide(browser, "K", "151")
+    assert "lossforge certify BQF --noise symmetric:0.4 --classes 151" in text(browser, "beyond")
+    assert browser.run("document.getElementById('preset').value") == ""
+    logits, target = torch.randn(5, 151), torch.arange(5)
+    shown = lossforge.parse(text(browser, "text"))(logits, target)
+    assert shown == pytest.approx(lossforge.BQF(mu=0.1)(logits, target))
+    slide(browser, "K", "150")
+    assert (text(browser, "beyond"), browser.run("document.getElementById('preset').value")) == (
+        "",
+        "BQF",
+    )
+    slide(browser, "K", "151")
+    slide(browser, "mu", "0.2")
+    assert text(browser, "beyond") == ""
 
 
 def test_sliders_move_the_verdict_and_python_agrees(page, browser):

@@ -71,9 +71,9 @@ def test_the_dip_of_the_balance_deepens_with_the_number_of_classes():
     loss = lossforge.BEF(mu=0.1, tau=1)
     ratios = []
     for count in (10, 1000):
-        p, separated, reduced = pulls(loss, count)
+        p, parts = pulls(loss, count)
         whole = values_and_pulls(loss, count, p)[1]
-        total = separated + reduced
+        total = sum(parts.values())
         assert torch.allclose(total, whole)
         assert float(p[0]) == pytest.approx(1 / count)
         place = dip(total)
@@ -90,6 +90,11 @@ def test_the_balance_is_drawn_for_three_numbers_of_classes():
         "100 classes",
         "1,000 classes",
     ]
+    names = [[line.get_label() for line in axis.lines][:3] for axis in drawn]
+    assert names[1] == ["target separation", "binary reduction", "sum"]
+    assert names[2] == ["target separation", "bounded cosine", "sum"]
+    shown = [text.get_text() for text in drawn[0].get_legend().get_texts()]
+    assert shown == ["target separation", "binary reduction", "bounded cosine", "sum"]
     with pytest.raises(ValueError, match="a sum of target separation and binary reduction"):
         plot.balance(lossforge.NCE())
     with pytest.raises(ValueError, match="must be a sum of target separation and binary"):

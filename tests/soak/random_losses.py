@@ -9,7 +9,7 @@ from typing import Any
 
 import naive
 import torch
-from case import Reduced, Separated
+from case import Cosine, Either, Reduced, Separated
 from cases import CASES
 from catalog import wrapped
 from catalog.classwise import OF_LOGITS, TwoViews
@@ -21,6 +21,8 @@ from lossforge.catalog import ENTRIES
 from lossforge.constructions import (
     BackwardCorrection,
     BinaryReduction,
+    BoundedCosine,
+    ByRivals,
     EpsSoftmax,
     ForwardCorrection,
     LogitClip,
@@ -140,12 +142,16 @@ def _base(rng: random.Random) -> tuple[base.BaseFunction, naive.Base, bool]:
 def _built(rng: random.Random, classes: int) -> Subject:
     """A construction of random base functions."""
     h, twin, smooth = _base(rng)
-    tau, a, rivals = rng.uniform(0, 3), rng.uniform(0, 0.5), rng.randint(1, 4)
+    tau, a = rng.uniform(0, 3), rng.uniform(0, 0.5)
+    most = rng.randint(1, 1 + 2 * classes)  # of rivals
     loss, terms = rng.choice(
         (
             lambda: (TargetSeparation(h, tau=tau, a=a), [Separated(twin, tau, a)]),
             lambda: (TargetSeparation(h, tau=tau), [Separated(twin, tau)]),
-            lambda: (BinaryReduction(h, rivals=rivals), [Reduced(twin, 1.0, rivals)]),
+            lambda: (
+                ByRivals(a * BinaryReduction(h), tau * BoundedCosine(rivals=most), most=most),
+                [Either(Reduced(twin, a), Cosine(tau, rivals=most), most)],
+            ),
             lambda: (BinaryReduction(h), [Reduced(twin)]),
             lambda: (TargetLoss(h), [Separated(twin, a=0.0)]),
             lambda: (

@@ -4,7 +4,6 @@ A loss is a list of terms. W(u) = sum_i w_i L(u, i) for weights w of sum one; th
 target, the one of the largest weight. All functions take logits (..., K), in float64.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from lossforge import BinaryReduction, TargetSeparation
 from lossforge.base import BaseFunction
+from lossforge.constructions import ByRivals
 from lossforge.loss import Loss, WeightedSum
 
 STEPS = 60
@@ -33,8 +33,10 @@ def terms_of(loss: Loss, classes: int) -> list[Term]:
     if isinstance(loss, WeightedSum):
         inner = ((c, term) for c, member in loss.terms for term in terms_of(member, classes))
         return [Term(c * term.factor, term.base, term.a) for c, term in inner]
+    if isinstance(loss, ByRivals) and classes - 1 <= loss.most:
+        return terms_of(loss.few, classes)
     if isinstance(loss, BinaryReduction):
-        return [Term(max(1.0, (classes - 1) / (loss.rivals or math.inf)), loss.base, None)]
+        return [Term(1.0, loss.base, None)]
     assert isinstance(loss, TargetSeparation)
     assert loss.nontarget == loss.base
     a = loss.tau / (classes - 1) if loss.tau is not None else loss.a

@@ -173,7 +173,7 @@ def _plain(random: Random, classes: int) -> Shape:
     separated = (
         TargetSeparation(first, a=a) if random.random() < 0.5 else TargetSeparation(first, tau=tau)
     )
-    reduced = BinaryReduction(second, rivals=None if random.random() < 0.8 else 5)
+    reduced = BinaryReduction(second)
     if kind == "TS":
         return Shape(separated, first.density, lambda x: a * first.density(x))
     if kind == "BR":
@@ -299,9 +299,9 @@ def _tie(random: Random) -> Problem:
     kind = random.choice(["target", "BR", "separated", "sum"])
     losses: dict[str, Callable[[], Loss]] = {
         "target": lambda: TargetLoss(density),
-        "BR": lambda: BinaryReduction(density, rivals=1),
+        "BR": lambda: BinaryReduction(density),
         "separated": lambda: TargetSeparation(density, a=float(random.choice([0.125, 0.5, 1.0]))),
-        "sum": lambda: TargetLoss(density) + 0.5 * BinaryReduction(density, rivals=1),
+        "sum": lambda: TargetLoss(density) + 0.5 * BinaryReduction(density),
     }
     loss = losses[str(kind)]()
     claim = str(random.choice(["monotone", "transfers", "global"]))

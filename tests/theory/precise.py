@@ -12,7 +12,13 @@ from mpmath import MPContext
 
 from lossforge import BinaryReduction, TargetSeparation, base
 from lossforge.base import BaseFunction
-from lossforge.constructions import Normalised, NormalisedNegative, PowerDistance, TargetLoss
+from lossforge.constructions import (
+    ByRivals,
+    Normalised,
+    NormalisedNegative,
+    PowerDistance,
+    TargetLoss,
+)
 from lossforge.loss import Loss, WeightedSum
 
 mp = MPContext()
@@ -76,9 +82,9 @@ def gradient(loss: Loss, w: Numbers, z: Numbers, k: int) -> tuple[Number, Number
     """dW/dz_k, and the sum of the magnitudes of what it is made of."""
     u, w, total = softmax(z), [_(x) for x in w], mp.fsum(map(_, w))
     parts = []
-    for factor, member in _terms(loss):
+    for factor, member in _terms(loss, len(w)):
         if isinstance(member, BinaryReduction):
-            scale = factor * _pair_scale(member, len(w))
+            scale = factor * mpf(1) / (len(w) - 1)
             for i in range(len(w)):
                 if i != k:
                     p, q = _pair(z[k], z[i]), _pair(z[i], z[k])
@@ -119,17 +125,21 @@ def _series(b: BaseFunction, x: Number) -> Number:
     return mp.exp(total) if b.logarithmic else total
 
 
-def _terms(loss: Loss) -> list[tuple[Number, Loss]]:
-    pairs = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
-    return [(_(factor), member) for factor, member in pairs if factor]
+def _terms(loss: Loss, classes: int) -> list[tuple[Number, Loss]]:
+    if isinstance(loss, ByRivals):
+        return _terms(loss.few if classes - 1 <= loss.most else loss.many, classes)
+    if not isinstance(loss, WeightedSum):
+        return [(mpf(1), loss)]
+    return [
+        (_(factor) * inner, one)
+        for factor, member in loss.terms
+        for inner, one in _terms(member, classes)
+        if factor
+    ]
 
 
 def _pair(x: Number, y: Number) -> Number:
     return 1 / (1 + mp.exp(_(y) - _(x)))
-
-
-def _pair_scale(loss: BinaryReduction, classes: int) -> Number:
-    return mpf(1) / min(classes - 1, loss.rivals or classes)
 
 
 def _distance(loss: PowerDistance, classes: int) -> Number:

@@ -8,7 +8,7 @@ import torch
 
 import lossforge
 from lossforge import BEF, BQF, BinaryReduction, TargetSeparation, base
-from lossforge.constructions.pairs import default_mu
+from lossforge.constructions import ByRivals
 from lossforge.noise import pair, symmetric
 from lossforge.theory import certify, certify_instances, is_symmetric, ratios
 from lossforge.theory.forms import take_apart
@@ -239,13 +239,41 @@ def test_the_sum_over_rivals_is_proved_where_a_single_transfer_hurts():
 
 
 @pytest.mark.parametrize("name", ["BEF", "BQF"])
-@pytest.mark.parametrize("classes", [150, 1000])
-def test_a_default_balance_is_judged_as_the_number_it_stands_for(name, classes):
-    """Beyond 150 classes it is not 0.1."""
-    forms = [
-        take_apart(lossforge.make(name, **given), classes)
-        for given in ({}, {"mu": default_mu(classes)}, {"mu": 0.1})
-    ]
-    assert forms[0].reduction == forms[1].reduction
-    assert (forms[0].reduction == forms[2].reduction) is (classes == 150)
-    assert certify(lossforge.make(name), symmetric(classes, 0.4)).status == "PROVED"
+def test_a_default_balance_is_judged_as_what_it_stands_for(name):
+    few, given = (take_apart(loss, 150) for loss in (lossforge.make(name), make_at(name, 0.1)))
+    assert few == given
+    many = take_apart(lossforge.make(name), 1000)
+    assert many.reduction is None
+    assert many.cosine == pytest.approx(2.4 * math.sqrt(999 / 149))
+    assert many.separation == take_apart(make_at(name, 0.1), 1000).separation
+
+
+@pytest.mark.parametrize("name", ["BEF", "BQF"])
+@pytest.mark.parametrize("classes", [151, pytest.param(1000, marks=pytest.mark.slow)])
+def test_certificates_of_the_defaults_with_many_classes(name, classes):
+    loss, flips = lossforge.make(name), pair(classes, 0.4)
+    assert certify(loss, symmetric(classes, 0.4)).status == "PROVED"
+    found = certify(loss, flips)
+    assert found.status == "REFUTED"
+    # the witness, by the expected loss itself
+    weights = torch.tensor(found.witness.weights, dtype=torch.float64)
+    z = torch.tensor(found.witness.probs, dtype=torch.float64).log().requires_grad_()
+    (slope,) = torch.autograd.grad(loss(z[None], weights[None]), z)
+    assert slope[found.witness.target] > 0
+    assert certify(loss, flips, claim="global").status == "PROVED"
+    assert certify(make_at(name, 0.1), flips).status == "PROVED"
+
+
+def make_at(name, mu):
+    return lossforge.make(name, mu=mu)
+
+
+def test_members_of_a_loss_by_rivals_are_judged_themselves():
+    class Own(BinaryReduction):
+        def from_scores(self, scores, target):
+            return super().from_scores(scores, target)
+
+    h = base.Exponential(-8, -1, 0.5)
+    loss = ByRivals(BinaryReduction(h), Own(h), most=3)
+    assert take_apart(loss, 4).understood
+    assert take_apart(loss, 5).doubts == (f"{Own(h)}: Own overrides from_scores",)

@@ -12,7 +12,7 @@ from lossforge.catalog import PRESETS, find
 from lossforge.catalog import settings as published
 from lossforge.catalog.balanced import default_tau
 from lossforge.catalog.ranges import Range, log, uniform
-from lossforge.constructions.pairs import default_mu
+from lossforge.constructions.pairs import BALANCE
 from lossforge.errors import SpecError
 from lossforge.tuning.spaces import DEPENDENT, space
 
@@ -58,6 +58,7 @@ def test_the_default_balance_is_a_point_of_the_same_size(name, num_classes):
     numbers = found.find(find(name).parameters(), num_classes)
     point = {key: found.ranges[key].coordinate(value) for key, value in numbers.items()}
     again = lossforge.make(name, **found.make(point, num_classes))
+    assert (again.mu is None) is (num_classes > 150)
     logits, target = torch.randn(9, num_classes), torch.randint(num_classes, (9,))
     assert again(logits, target).item() == pytest.approx(
         lossforge.make(name)(logits, target).item(), rel=0.005
@@ -83,8 +84,21 @@ def test_published_settings_are_points_of_the_space(name, num_classes):
         if parameters.get("tau", 0) is None:  # what follows the number of classes
             parameters["tau"] = default_tau(num_classes)
         if parameters.get("mu", 0) is None:
-            parameters["mu"] = default_mu(num_classes)
+            parameters["mu"] = BALANCE
         assert str(lossforge.make(name, **again)) == str(lossforge.make(name, **parameters))
+
+
+@pytest.mark.parametrize("name", ["BEF", "BQF"])
+def test_beyond_150_classes_both_companions_of_target_separation_are_searched(name):
+    assert "cosine" not in space(name, 150).ranges
+    found, defaults = space(name, 151), find(name).parameters()
+    point = found.find({**defaults, "lam": 0.6}, 151)
+    assert (point["cosine"], point["balance"]) == (1, 0.6)
+    made = found.make(point, 151)
+    assert (made["lam"], made["mu"]) == (0.6, None)
+    point = found.find({**defaults, "lam": 0.6, "mu": 0.2}, 151)
+    assert (point["cosine"], point["balance"]) == (0, pytest.approx(0.75))
+    assert found.make(point, 151)["mu"] == 0.25
 
 
 def test_the_lowest_part_of_a_range_may_stand_for_zero():

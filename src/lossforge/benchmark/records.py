@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from ..constructions.pairs import default_mu
+from ..constructions.pairs import BALANCE, MANY_RIVALS
 from .integrity import (
     AboutShape,
     Damaged,
@@ -99,10 +99,11 @@ class Record:
 
     @property
     def balance(self) -> tuple[str, float, float] | None:
-        """The family, lam and mu if the loss is BEF or BQF with a known lam."""
+        """The family, lam and mu if the loss is BEF or BQF with both parts and a known lam."""
         family, given = self.family, self.loss_parameters or {}
         lam, mu = given.get("lam"), given.get("mu")
-        mu = default_mu(self.classes) if mu is None else mu
+        if mu is None and self.classes - 1 <= MANY_RIVALS:  # beyond, there is none by default
+            mu = BALANCE
         if family in BALANCED and isinstance(lam, int | float) and isinstance(mu, int | float):
             return family, float(lam), float(mu)
         return None

@@ -7,6 +7,7 @@ from .negative import Emphasised, Negative, complementary_labels
 from .normalised import Normalised, NormalisedNegative
 from .pairs import BinaryReduction
 from .parts import Declared, Part
+from .rivals import ByRivals
 from .target import TargetLoss, TargetSeparation
 from .views import ViewsDivergence
 from .wrappers import EpsSoftmax, LogitClip, Sharpened, Wrapper
@@ -15,6 +16,7 @@ __all__ = [
     "BackwardCorrection",
     "BinaryReduction",
     "BoundedCosine",
+    "ByRivals",
     "ClassMean",
     "Declared",
     "Emphasised",

@@ -9,7 +9,7 @@ from torch import Tensor
 from ..base import BaseFunction
 from ..base.function import format_arguments, formula_of
 from ..base.point import Margin
-from ..errors import check_factor, check_integer
+from ..errors import check_factor
 from ..kernels import Form, Term
 from ..loss import Policy, Scores
 from ..numerics import in_blocks
@@ -24,13 +24,13 @@ MANY_RIVALS = 149
 
 Where the target leads all others by a margin m of 2 or more, the gradient of mu BR is about mu
 exp(-m) and that of lam TS about lam exp(m) / K; where they cross each is (lam mu / K)^(1/2), while
-the peak of TS stays at lam/4. A mu that grows like K, that is, a divisor that does not, keeps the
-depth of this dip. Up to 150 classes the plain mean was good enough (docs/defaults.md).
+the peak of TS stays at lam/4. Up to 150 classes the mean was good enough; beyond, BEF and BQF have
+a bounded cosine in its place (docs/defaults.md).
 """
 
 
-def default_mu(num_classes: int) -> float:
-    """The coefficient of a plain mean that `BALANCE` stands for."""
+def steady_mu(num_classes: int) -> float:
+    """The coefficient of binary reduction that keeps the depth of this dip, for any K."""
     return BALANCE * max(1.0, (num_classes - 1) / MANY_RIVALS)
 
 
@@ -61,31 +61,20 @@ class BinaryReduction(DeclaredLoss):
         base: The base function h of the pair's probability.
         xi: The pair's loss where both probabilities are exactly 0, which only `from_probs` can
             meet; h(1/2), the value at equal logits, if None.
-        rivals: The most that the sum over the rivals is divided by, 1 or more. The plain mean, by
-            their number K - 1, if None.
 
     References:
         Definition 4.2 of the paper the project implements.
     """
 
     def __init__(
-        self,
-        base: BaseFunction,
-        *,
-        xi: float | None = None,
-        rivals: int | None = None,
-        **policy: Unpack[Policy],
+        self, base: BaseFunction, *, xi: float | None = None, **policy: Unpack[Policy]
     ) -> None:
         super().__init__(**policy)
         check_base("base", base)
         if xi is not None:
             check_factor("xi", xi)
-        if rivals is not None:
-            check_integer("rivals", rivals, 1)
-            check_factor("rivals", rivals)
         self.base = base
         self.xi = xi
-        self.rivals = rivals
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         own, others, share = scores.rivals_of(target)
@@ -93,7 +82,7 @@ class BinaryReduction(DeclaredLoss):
         total: Tensor = _PairSum.apply(torch.where(absent, 0.0, own), others, self.base)  # type: ignore[no-untyped-call]
         if scores.normalised:
             total = torch.where(absent, self._from_nothing(others), total)
-        return total * self._factor(share)
+        return total * share
 
     def expected(self, scores: Scores, weights: Tensor) -> Tensor:
         if self._is_symmetric():
@@ -129,22 +118,16 @@ class BinaryReduction(DeclaredLoss):
             total = total + absent * (2 * present * middle + (absent - 1) * xi)
         # a logit of NaN or +inf has no softmax
         top = torch.where(values == -math.inf, 0.0, values).detach().amax(-1)
-        return torch.add(total, top, alpha=0) * self._factor(scores.rival_share())
-
-    def _factor(self, share: Tensor) -> Tensor:
-        """What the sum over the rivals is multiplied by."""
-        return share if self.rivals is None else share.clamp(min=1 / self.rivals)
+        return torch.add(total, top, alpha=0) * scores.rival_share()
 
     def parts(self, num_classes: int) -> tuple[Part, ...]:
-        factor = 1.0 if self.rivals is None else max(1.0, (num_classes - 1) / self.rivals)
-        return (Part("pairs", factor, self.base),)
+        return (Part("pairs", 1.0, self.base),)
 
     def fused(self, num_classes: int) -> Form | None:
         formula = formula_of(self.base)
         if formula is None:
             return None
-        least = 0.0 if self.rivals is None else 1 / self.rivals
-        return Form((Term("pairs", 1.0, formula, shared=1.0, least=least),))
+        return Form((Term("pairs", 1.0, formula, shared=1.0, least=0.0),))
 
     def _from_nothing(self, others: Tensor) -> Tensor:
         """The pair sum of a target of probability 0: it loses to some, and ties the other zeros."""
@@ -154,9 +137,8 @@ class BinaryReduction(DeclaredLoss):
         return winners * float(self.base.h(0.0)) + ties * xi
 
     def __str__(self) -> str:
-        given = {"xi": self.xi, "rivals": self.rivals}
-        named = {name: value for name, value in given.items() if value is not None}
-        return f"BR({', '.join([str(self.base), *filter(None, [format_arguments(named)])])})"
+        xi = "" if self.xi is None else f", {format_arguments({'xi': self.xi})}"
+        return f"BR({self.base}{xi})"
 
 
 class _PairSum(torch.autograd.Function):

@@ -14,6 +14,16 @@ from ..kernels import Form, Rescaling
 from ..loss import Loss, Policy, ProbabilityLoss, Scores
 
 
+def check_inner(name: str, loss: object) -> None:
+    """Raise unless `loss` can be evaluated inside another one."""
+    if not isinstance(loss, Loss):
+        raise TypeError(f"{name} must be a lossforge loss, got {loss!r}")
+    if loss.has_policy:
+        raise ValueError(
+            f"a wrapped loss must have no policy of its own, got {loss!r}; set it on the wrapper"
+        )
+
+
 class Wrapper(ProbabilityLoss):
     """A loss evaluated on transformed scores.
 
@@ -23,13 +33,7 @@ class Wrapper(ProbabilityLoss):
 
     def __init__(self, loss: Loss, **policy: Unpack[Policy]) -> None:
         super().__init__(**policy)
-        if not isinstance(loss, Loss):
-            raise TypeError(f"loss must be a lossforge loss, got {loss!r}")
-        if loss.has_policy:
-            raise ValueError(
-                f"a wrapped loss must have no policy of its own, got {loss!r}; "
-                "set it on the wrapper"
-            )
+        check_inner("loss", loss)
         self.loss = loss
 
     @abstractmethod

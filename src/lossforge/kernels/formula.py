@@ -102,7 +102,8 @@ class Term:
     """A base function in its role, see `constructions.Part`; pairs are a sum here, not a mean.
 
     Its factor in the sum is `factor` times the larger of `shared` / rivals and `least`, where the
-    rivals are the classes beside the label that are not masked.
+    rivals are the classes beside the label that are not masked; it is 0 in rows with fewer of them
+    than `fewest` or more than `most`.
 
     Args:
         role: What the function is applied to.
@@ -111,6 +112,8 @@ class Term:
         shared: What the rivals share.
         least: The least of it, however many they are.
         relaxation: The weight m of an eps-softmax in front of it.
+        fewest: The least number of rivals at which it counts.
+        most: The largest one.
     """
 
     role: Role
@@ -119,6 +122,8 @@ class Term:
     shared: float = 0.0
     least: float = 1.0
     relaxation: float = 0.0
+    fewest: int = 0
+    most: float = math.inf
 
     @property
     def covered(self) -> bool:
@@ -171,6 +176,14 @@ class Form:
         terms, constant = self.terms + other.terms, self.constant + other.constant
         return replace(self, terms=terms, constant=constant)
 
+    def within(self, *, fewest: int = 0, most: float = math.inf) -> "Form":
+        """The same terms, but none in rows with fewer or more rivals."""
+        terms = (
+            replace(term, fewest=max(term.fewest, fewest), most=min(term.most, most))
+            for term in self.terms
+        )
+        return replace(self, terms=tuple(terms))
+
     @property
     def covered(self) -> bool:
         """Whether the kernel has all terms."""
@@ -198,6 +211,7 @@ class Form:
             formula = term.formula
             found.extend([_ROLES.index(term.role), _KINDS.index(formula.kind)])
             found.extend([term.factor, term.shared, term.least, term.relaxation])
+            found.extend([term.fewest, term.most])
             found.extend([formula.a, formula.b, formula.floor, formula.top])
             found.extend(formula.numbers(double))
         return found

@@ -20,7 +20,7 @@ import torch
 SWITCH = "LOSSFORGE_KERNEL"
 COMPOSED = "composed"  # how the description of the composed path begins
 
-LAYOUT = 3  # of what Python and C hand to each other, as in rows.c
+LAYOUT = 4  # of what Python and C hand to each other, as in rows.c
 DONE, MEMORY = 0, 3  # what `rows` returns if it has written all rows, or has no memory for one
 _switched = os.environ.get(SWITCH, "").strip().lower()
 _off = _switched not in ("", "on", "1", "cuda")

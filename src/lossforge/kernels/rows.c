@@ -39,6 +39,7 @@ typedef struct {
     double factor;        /* of the part in the sum, times the larger of */
     double shared, least; /* the first over the number of rivals, and the second */
     double relaxation;    /* m of an eps-softmax in front of it, or 0 */
+    double fewest, most;  /* numbers of rivals between which it counts, both included */
     double a, b;          /* parameters of the base function */
     double floor, top;    /* logarithm below which it is constant, and its value there */
     int terms, means;     /* of the polynomials in `table`: the first, the others */
@@ -73,6 +74,8 @@ static void read_plan(const double *numbers, Plan *plan)
         part->shared = *numbers++;
         part->least = *numbers++;
         part->relaxation = *numbers++;
+        part->fewest = *numbers++;
+        part->most = *numbers++;
         part->a = *numbers++;
         part->b = *numbers++;
         part->floor = *numbers++;
@@ -258,7 +261,7 @@ INLINE double logarithm_f64(double x)
 /* Of what is handed over: the arguments of `rows`, the numbers of a plan, roles and kinds. */
 int lossforge_layout(void)
 {
-    return 3; /* LAYOUT in native.py */
+    return 4; /* LAYOUT in native.py */
 }
 
 const char *lossforge_compiler(void)

@@ -12,7 +12,7 @@
      cosine      1 - g / n of the logits, see `cosine` below: derivatives likewise
 
    where slope(p) = p density(p). A part's factor may depend on the number of rivals, masked classes
-   left out. In the arrays of a row the label's own place counts as a class of
+   left out, and so may whether it counts at all. In the arrays of a row the label's own place counts as a class of
    probability 0, which adds nothing, and so does the padding. */
 
 typedef struct {
@@ -303,7 +303,9 @@ INLINE int NAME(one)(NAME(Row) * row, const Plan *plan, const NAME(Table) * tabl
     row->value = plan->constant;
     row->own = row->rest = row->paired = 0;
     for (int i = 0; i < plan->count; i++) {
-        int status = NAME(part)(row, &plan->parts[i], &tables[i]);
+        const Part *part = &plan->parts[i];
+        if (row->rivals < part->fewest || row->rivals > part->most) continue;
+        int status = NAME(part)(row, part, &tables[i]);
         if (status != DONE) return status;
     }
     *value = (REAL)row->value;

@@ -151,7 +151,8 @@ def _can_launch(kernel: TritonKernel, device: torch.device) -> bool:
 
 def _covers(term: Term) -> bool:
     powers = all(one.line is None for one in term.formula.series)
-    return term.formula.kind == "polynomial" and powers and not term.relaxation
+    everywhere = term.fewest <= 1 and term.most == math.inf  # in rows with any number of rivals
+    return term.formula.kind == "polynomial" and powers and everywhere and not term.relaxation
 
 
 def _series(form: Form, role: Role, name: str) -> dict[str, tuple[float, ...]]:

@@ -1,4 +1,4 @@
-"""The pulls of target separation and binary reduction over the confidence of a network."""
+"""The pulls of target separation and of what accompanies it over the confidence of a network."""
 
 import math
 from collections.abc import Sequence
@@ -12,8 +12,9 @@ from ..loss import Loss, WeightedSum
 from .curves import values_and_pulls
 from .style import ThemeName, find_theme, panels, styled
 
-Term = tuple[float, Loss]
 CLASSES = (10, 100, 1000)
+SEPARATION = "target separation"
+PARTS = (SEPARATION, "binary reduction", "bounded cosine")
 _POINTS = 600
 _DEPTH = 1e-3  # of the largest pull: the lowest that is shown
 _TICKS = (0.001, 0.01, 0.1, 0.5, 0.9, 0.99)
@@ -30,7 +31,8 @@ def balance(
 
     Binary reduction pulls while a network is unsure, target separation once the label's
     probability is a share of 1. Between the two their sum dips, the deeper the more classes there
-    are; a network that trains from scratch has to cross it.
+    are; a network that trains from scratch has to cross it. Where a loss has a bounded cosine in
+    the place of binary reduction, as `BEF` beyond 150 classes, that is drawn.
 
     Args:
         loss: A sum of target separation and binary reduction, such as `BEF`.
@@ -45,11 +47,11 @@ def balance(
     with styled(colours):
         drawn = panels(axes, len(classes), width=0.78)
         for axis, count in zip(drawn, classes, strict=True):
-            p, separated, reduced = pulls(loss, count)
-            total = separated + reduced
-            parts = {"target separation": separated, "binary reduction": reduced}
-            for place, (name, line) in enumerate(parts.items()):
-                axis.plot(p, line, label=name, linewidth=1.5, **colours.line(place))
+            p, parts = pulls(loss, count)
+            total = torch.stack(list(parts.values())).sum(0)
+            for name, line in parts.items():
+                looks = colours.line(PARTS.index(name))
+                axis.plot(p, line, label=name, linewidth=1.5, **looks)
             axis.plot(p, total, label="sum", color=colours.ink, linewidth=2, alpha=0.8)
             place_of_dip = dip(total)
             if place_of_dip is not None:
@@ -66,46 +68,54 @@ def balance(
             axis.set_xticks([], minor=True)
             axis.set_xlabel("probability of the label")
         drawn[0].set_ylabel("pull on the label's logit")
-        drawn[0].legend(loc="lower center")
+        lines = {line.get_label(): line for axis in drawn for line in axis.lines}
+        shown = [name for name in (*PARTS, "sum") if name in lines]
+        drawn[0].legend([lines[name] for name in shown], shown, loc="lower center")
     return tuple(drawn)
 
 
-def pulls(loss: Loss, num_classes: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return probabilities from 1/K on, and the pulls of the two parts there."""
-    halves = split(loss, num_classes)
-    if halves is None:
+def pulls(loss: Loss, num_classes: int) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return probabilities from 1/K on, and the pulls of both parts there by their names."""
+    terms = split(loss, num_classes)
+    if terms is None:
         raise ValueError(
             f"loss must be a sum of target separation and binary reduction, got {loss}"
         )
     # equal steps of the logit
     start, end = -math.log(num_classes - 1), 6.2
     p = torch.sigmoid(torch.linspace(start, end, _POINTS, dtype=torch.float64))
-    separated, reduced = (
-        sum((scale * values_and_pulls(one, num_classes, p)[1] for scale, one in half), 0 * p)
-        for half in halves
-    )
-    return p, separated, reduced
+    found = {name: 0 * p for name, _, _ in terms}
+    for name, scale, member in terms:
+        found[name] = found[name] + scale * values_and_pulls(member, num_classes, p)[1]
+    return p, found
 
 
-def split(loss: Loss, num_classes: int) -> tuple[list[Term], list[Term]] | None:
-    """Return the terms of target separation and of binary reduction; None unless it has both only.
+def split(loss: Loss, num_classes: int) -> list[tuple[str, float, Loss]] | None:
+    """Return the terms of a loss, each with its name among `PARTS`.
 
     Args:
         loss: Any loss.
         num_classes: K.
+
+    Returns:
+        None unless it has target separation and another part, and nothing else.
     """
-    separated: list[Term] = []
-    reduced: list[Term] = []
-    for term in loss.terms if isinstance(loss, WeightedSum) else ():
-        parts = term[1].parts(num_classes) if isinstance(term[1], Declared) else ()
-        roles = {part.role for part in parts}
-        if roles == {"pairs"}:
-            reduced.append(term)
-        elif roles and roles <= {"target", "others"}:
-            separated.append(term)
-        else:
-            return None
-    return (separated, reduced) if separated and reduced else None
+    terms = loss.terms if isinstance(loss, WeightedSum) else ()
+    found = [(_part_of(member, num_classes), scale, member) for scale, member in terms]
+    named = [(name, scale, member) for name, scale, member in found if name is not None]
+    names = {name for name, _, _ in named}
+    return named if len(named) == len(found) and SEPARATION in names and len(names) > 1 else None
+
+
+def _part_of(member: Loss, num_classes: int) -> str | None:
+    """Return which of `PARTS` a loss is for K classes; None if it is none of them."""
+    declared = member.parts(num_classes) if isinstance(member, Declared) else ()
+    roles = {part.role for part in declared}
+    if roles and roles <= {"target", "others"}:
+        return SEPARATION
+    if roles == {"pairs"}:
+        return PARTS[1]
+    return PARTS[2] if roles == {"cosine"} else None
 
 
 def dip(total: Tensor) -> int | None:

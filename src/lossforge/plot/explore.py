@@ -32,7 +32,7 @@ from ..base import (
 )
 from ..base.function import text_name
 from ..catalog import ENTRIES
-from ..constructions import BinaryReduction, Declared, TargetLoss, TargetSeparation
+from ..constructions import BinaryReduction, ByRivals, Declared, TargetLoss, TargetSeparation
 from ..loss import Loss, WeightedSum
 from ..noise import NoiseSpec
 from ..theory.forms import take_apart
@@ -64,12 +64,20 @@ def explorer(
         name: Of the preset that this loss is, if it is one.
         noise: "symmetric:RATE" or "pair:RATE".
         num_classes: K.
+
+    Raises:
+        ValueError: if the page cannot show the loss, or not for so many classes.
     """
     spec = NoiseSpec.parse(noise)
     if spec.kind not in ("symmetric", "pair") or spec.rate is None:
         raise ValueError(f"noise must be symmetric:RATE or pair:RATE, got {noise}")
     shown = example("BEF", num_classes) if loss is None else loss
     start = describe(shown) | {"name": "BEF" if loss is None else name}
+    if num_classes - 1 > start["most"] > 0:
+        raise ValueError(
+            f"num_classes must be up to {start['most'] + 1}, got {num_classes}: beyond, this loss "
+            "is no sum of target separation and binary reduction; `lossforge certify` decides it"
+        )
     start |= {"noise": spec.kind, "rate": spec.rate, "K": num_classes}
     given = json.dumps({"presets": presets(), "start": start}).replace("<", "\\u003c")
     parts = {"STYLE": _read("page.css"), "GIVEN": given, "SCRIPT": bundle()}
@@ -102,12 +110,12 @@ def describe(loss: Loss) -> dict[str, Any]:
     """Return a loss as the page's data.
 
     Raises:
-        ValueError: if it is not target separation, binary reduction or their sum.
+        ValueError: if it is not target separation, binary reduction or their sum; `most`, if it is
+            not 0, is the number of rivals up to which it is.
     """
-    terms = loss.terms if isinstance(loss, WeightedSum) else ((1.0, loss),)
-    found: dict[str, Any] = {"lam": 0.0, "tau": 0.0, "a": 0.0, "mu": 0.0, "rivals": 0}
+    found: dict[str, Any] = {"lam": 0.0, "tau": 0.0, "a": 0.0, "mu": 0.0, "most": 0}
     found |= {"own": None, "other": None, "pair": None, "perK": False, "extra": []}
-    fits = all(_add(found, scale, member) for scale, member in terms if scale)
+    fits = _add(found, 1.0, loss)
     # a class of the user's own may override what it inherits
     doubts = take_apart(loss, _CLASSES).doubts
     if doubts or not fits:
@@ -124,12 +132,17 @@ def describe(loss: Loss) -> dict[str, Any]:
 
 def _add(found: dict[str, Any], scale: float, member: Loss) -> bool:
     """Add a member to a description; False if it does not fit."""
+    if isinstance(member, WeightedSum):
+        return all(_add(found, scale * factor, one) for factor, one in member.terms if factor)
     if scale < 0:
         return False
+    if isinstance(member, ByRivals):  # the page shows it up to so many rivals
+        found["most"] = min(found["most"] or member.most, member.most)
+        return _add(found, scale, member.few)
     if isinstance(member, BinaryReduction):
         base = _base(member.base)
         fits = base is not None and found["pair"] is None
-        found |= {"mu": scale, "pair": base, "rivals": member.rivals or 0}
+        found |= {"mu": scale, "pair": base}
         return fits
     separated = _separated(scale, member)
     if separated is None:

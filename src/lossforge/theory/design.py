@@ -15,7 +15,7 @@ import torch
 
 from ..base import BaseFunction, Exponential, Quadratic
 from ..constructions import BinaryReduction, TargetSeparation
-from ..constructions.pairs import default_mu
+from ..constructions.pairs import steady_mu
 from ..errors import check_integer, check_number
 from ..loss import WeightedSum
 from .certify import certify
@@ -106,7 +106,9 @@ def design(
         family: "exponential" for f1, a BEF; "quadratic" for f2, a BQF.
         scale: Largest density of both parts.
         lam: Coefficient of target separation.
-        mu: Coefficient of binary reduction; that of BEF and BQF, to four digits, if None.
+        mu: Coefficient of binary reduction. If None, that of BEF and BQF up to 150 classes, and
+            beyond them one that grows like K - 1, to four digits: the bounded cosine that BEF and
+            BQF have there is provably not monotone under noise that is not symmetric.
 
     Example:
         >>> from lossforge.noise import pair
@@ -117,7 +119,7 @@ def design(
     check_integer("num_classes", num_classes, 2)
     _check_family(family)
     if mu is None:
-        mu = float(f"{default_mu(num_classes):.4g}")
+        mu = float(f"{steady_mu(num_classes):.4g}")
     for name, number in (("scale", scale), ("lam", lam), ("mu", mu)):
         check_number(name, number, "positive", lambda v: v > 0)
     interval, tilt = None, 0.0

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..base import BaseFunction, Linear, Series
-from ..constructions import Declared, Part
+from ..constructions import ByRivals, Declared, Part
 from ..loss import Loss, WeightedSum
 from .trust import declarer, deviation, doubt, draws, is_foreign, nested
 
@@ -106,7 +106,7 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
     doubts: list[str] = []
     strengths: set[float | None] = set()
     trusted = _declarations(loss, num_classes)
-    for scale, member in _terms(loss):
+    for scale, member in _terms(loss, num_classes):
         if scale == 0:
             continue
         parts, reason = _declared(member, num_classes)
@@ -140,10 +140,19 @@ def take_apart(loss: Loss, num_classes: int) -> Form:
     )
 
 
-def _terms(loss: Loss) -> tuple[tuple[float, Loss], ...]:
-    if isinstance(loss, WeightedSum) and doubt(loss) is None:
-        return loss.terms
-    return ((1.0, loss),)
+def _terms(loss: Loss, num_classes: int) -> list[tuple[float, Loss]]:
+    """The members of a sum for K classes, each of which is then judged by itself."""
+    if doubt(loss) is not None:
+        return [(1.0, loss)]
+    if isinstance(loss, ByRivals):
+        return _terms(loss.at(num_classes), num_classes)
+    if not isinstance(loss, WeightedSum):
+        return [(1.0, loss)]
+    return [
+        (scale * factor, inner)
+        for scale, member in loss.terms
+        for factor, inner in _terms(member, num_classes)
+    ]
 
 
 def _declared(member: Loss, num_classes: int) -> tuple[tuple[Part, ...], str | None]:

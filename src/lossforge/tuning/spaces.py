@@ -7,7 +7,8 @@ uniform. Switches (`stop_gradient`, `as_released`), numerical guards (`eps` of a
 the space is here and has coordinates of its own:
 
 * BEF: `scale` = -alpha; `balance` = lam, with mu = 1 - lam; `br_gamma` stays 0.5, which keeps
-  binary reduction symmetric.
+  binary reduction symmetric. With more than 150 classes `cosine` is 1 where mu is not given, so
+  that the bounded cosine takes the place of binary reduction.
 * BQF: `scale` = -beta; `bend` = alpha max(gamma, 1 - gamma)^2 / scale, which must be below 1;
   `balance` as above; `br_beta` = beta, which is valid for every bend.
 * tau of both is 0 or up to 2 (K - 1): noise that goes to one class asks for about K - 1.
@@ -21,8 +22,8 @@ from typing import Any
 
 from ..catalog import find
 from ..catalog.balanced import default_tau
-from ..catalog.ranges import Range, log, uniform
-from ..constructions.pairs import default_mu
+from ..catalog.ranges import Range, log, uniform, whole
+from ..constructions.pairs import BALANCE, MANY_RIVALS
 from ..errors import SpecError
 from ..noise import symmetric
 
@@ -83,14 +84,13 @@ def space(name: str, num_classes: int) -> Space:
 def _bef(num_classes: int) -> Space:
     def parameters(point: Numbers, num_classes: int) -> Parameters:
         kept = {name: point[name] for name in ("beta", "gamma", "tau", "br_beta")}
-        return {"alpha": -point["scale"], **kept, **_weights(point["balance"])}
+        return {"alpha": -point["scale"], **kept, **_weights(point)}
 
     def coordinates(found: Parameters, num_classes: int) -> Numbers:
         br_beta = found["beta"] if found.get("br_beta") is None else found["br_beta"]
         kept = {"beta": found["beta"], **_separation(found, num_classes)}
         total, balance = _balance(found, num_classes)
-        scale = -found["alpha"] * total
-        return {"scale": scale, **kept, "br_beta": br_beta, "balance": balance}
+        return {"scale": -found["alpha"] * total, **kept, "br_beta": br_beta, **balance}
 
     ranges = {
         "scale": log(0.5, 64),
@@ -99,6 +99,7 @@ def _bef(num_classes: int) -> Space:
         "tau": _tau(num_classes),
         "balance": uniform(0, 1),
         "br_beta": uniform(-16, 4),
+        **_switch(num_classes),
     }
     return Space(ranges, parameters, coordinates)
 
@@ -108,14 +109,14 @@ def _bqf(num_classes: int) -> Space:
         reach = max(point["gamma"], 1 - point["gamma"]) ** 2
         alpha = float(f"{point['bend'] * point['scale'] / reach:.3g}")
         kept = {name: point[name] for name in ("gamma", "tau")}
-        return {"alpha": alpha, "beta": -point["scale"], **kept, **_weights(point["balance"])}
+        return {"alpha": alpha, "beta": -point["scale"], **kept, **_weights(point)}
 
     def coordinates(found: Parameters, num_classes: int) -> Numbers:
         reach = max(found["gamma"], 1 - found["gamma"]) ** 2
         bend = -found["alpha"] * reach / found["beta"]
         kept = _separation(found, num_classes)
         total, balance = _balance(found, num_classes)
-        return {"scale": -found["beta"] * total, "bend": bend, **kept, "balance": balance}
+        return {"scale": -found["beta"] * total, "bend": bend, **kept, **balance}
 
     ranges = {
         "scale": log(0.5, 64),
@@ -123,6 +124,7 @@ def _bqf(num_classes: int) -> Space:
         "gamma": uniform(0, 1),
         "tau": _tau(num_classes),
         "balance": uniform(0, 1),
+        **_switch(num_classes),
     }
     return Space(ranges, parameters, coordinates)
 
@@ -136,15 +138,26 @@ def _tau(num_classes: int) -> Range:
     return log(0.05, max(4.0, 2.0 * (num_classes - 1)), zero=True)
 
 
-def _weights(balance: float) -> Parameters:
-    return {"lam": balance, "mu": round(1 - balance, 6)}
+def _switch(num_classes: int) -> dict[str, Range]:
+    """Return the coordinate that chooses the bounded cosine, where it is the default."""
+    return {"cosine": whole(0, 1)} if num_classes - 1 > MANY_RIVALS else {}
 
 
-def _balance(found: Parameters, num_classes: int) -> tuple[float, float]:
-    """Return lam + mu, which is 1 in the space and goes into the scale, and the share of lam."""
-    mu = default_mu(num_classes) if found["mu"] is None else found["mu"]
-    total = float(found["lam"] + mu)
-    return total, float(found["lam"] / total)
+def _weights(point: Numbers) -> Parameters:
+    lam = point["balance"]
+    return {"lam": lam, "mu": None if point.get("cosine") else round(1 - lam, 6)}
+
+
+def _balance(found: Parameters, num_classes: int) -> tuple[float, Numbers]:
+    """Return lam + mu, which is 1 in the space and goes into the scale, and the share of lam.
+
+    With the bounded cosine, whose coefficient is that of the scale, lam stays as it is.
+    """
+    many = num_classes - 1 > MANY_RIVALS
+    if many and found["mu"] is None:
+        return 1.0, {"balance": float(found["lam"]), "cosine": 1.0}
+    total = float(found["lam"] + (BALANCE if found["mu"] is None else found["mu"]))
+    return total, {"balance": float(found["lam"] / total)} | ({"cosine": 0.0} if many else {})
 
 
 def _views(count: int) -> Space:

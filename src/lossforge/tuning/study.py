@@ -131,7 +131,8 @@ class Study:
             shape: dict[str, Any] = {"alpha": -scale, "beta": found.curvature}
             if family == "quadratic":
                 shape = {"alpha": -scale * found.curvature, "beta": -scale}
-            parameters = {**shape, "gamma": 0.5, "tau": found.tau, "lam": 0.9, "mu": None}
+            (lam, _), (mu, _) = found.loss.terms
+            parameters = {**shape, "gamma": 0.5, "tau": found.tau, "lam": lam, "mu": mu}
             space = self.plan.space()
             numbers = space.find(parameters, self.plan.num_classes)
             ranges = space.including(numbers).ranges

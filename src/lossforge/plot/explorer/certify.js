@@ -2,7 +2,7 @@
 // PROVED is said only where Python's test passes with room to spare; the rest is Python's to decide.
 
 import { make } from "./base.js";
-import { coefficient, lamOf, muOf, termsOf } from "./loss.js";
+import { coefficient, lamOf, termsOf } from "./loss.js";
 
 const SLACK = 1e-9; // relative; Python grants 1e-12, so that what passes here passes there
 const EPS = 2 ** -52;
@@ -56,7 +56,7 @@ export function verdict(state) {
   if (row.own <= row.rival) return { status: "HOPELESS", tests: [] };
   const parted = separation(state, K), tests = [];
   if (parted && !parted.none) tests.push(separationTest(parted, row));
-  if (muOf(state, K) > 0) tests.push(reductionTest(state, row));
+  if (state.mu > 0) tests.push(reductionTest(state, row));
   if (parted && isSmooth(state) && tests.length && tests.every((test) => test.passed)) {
     const binding = tests.reduce((worst, test) => (test.allowed / test.ratio < worst.allowed / worst.ratio ? test : worst));
     return { status: "PROVED", tests, binding, margin: binding.allowed / binding.ratio - 1 };
@@ -118,7 +118,7 @@ export function provedRate(state, peak) {
   const K = state.K, parted = separation(state, K), rates = [1 / (1 + peak)];
   if (!parted || !isSmooth(state)) return null;
   if (!parted.none) rates.push(separatedRate(parted.ratio, parted.a, peak));
-  if (muOf(state, K) > 0) rates.push(1 / (1 + make(state.pair ?? state.own).ratios().rho * peak));
+  if (state.mu > 0) rates.push(1 / (1 + make(state.pair ?? state.own).ratios().rho * peak));
   return rates.length > 1 ? Math.min(...rates) : 0;
 }
 

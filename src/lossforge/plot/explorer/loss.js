@@ -5,10 +5,9 @@ import { make, pythonOf, textOf } from "./base.js";
 // a = max(tau / (K - 1), a)
 export const coefficient = (state, K) => Math.max(state.tau / (K - 1), state.a);
 export const lamOf = (state, K) => (state.perK ? state.lam / K : state.lam);
-export const muOf = (state, K) => state.mu * (state.rivals ? Math.max(1, (K - 1) / state.rivals) : 1);
 
 export function termsOf(state, K) {
-  const own = make(state.own), lam = lamOf(state, K), a = coefficient(state, K), mu = muOf(state, K);
+  const own = make(state.own), lam = lamOf(state, K), a = coefficient(state, K), mu = state.mu;
   const found = [];
   if (lam > 0) {
     found.push({ role: "target", factor: lam, base: own });
@@ -113,8 +112,7 @@ export function lossText(state) {
   const other = state.other ? `, nontarget=${textOf(state.other)}` : "";
   if (lam > 0) found.push(`${lam}*TS(${textOf(state.own)}, ${strengthOf(state)}${other})`);
   for (const { factor, base } of state.extra) found.push(`${factor}*TS(${textOf(base)}, tau=0)`);
-  const rivals = state.rivals ? `, rivals=${state.rivals}` : "";
-  if (state.mu > 0) found.push(`${state.mu}*BR(${textOf(state.pair ?? state.own)}${rivals})`);
+  if (state.mu > 0) found.push(`${state.mu}*BR(${textOf(state.pair ?? state.own)})`);
   return found.join(" + ");
 }
 
@@ -124,7 +122,6 @@ export function lossPython(state) {
   const other = state.other ? `, nontarget=${pythonOf(state.other)}` : "";
   if (lam > 0) found.push(`${lam} * lossforge.TargetSeparation(${pythonOf(state.own)}, ${strengthOf(state)}${other})`);
   for (const { factor, base } of state.extra) found.push(`${factor} * lossforge.TargetSeparation(${pythonOf(base)}, tau=0)`);
-  const rivals = state.rivals ? `, rivals=${state.rivals}` : "";
-  if (state.mu > 0) found.push(`${state.mu} * lossforge.BinaryReduction(${pythonOf(state.pair ?? state.own)}${rivals})`);
+  if (state.mu > 0) found.push(`${state.mu} * lossforge.BinaryReduction(${pythonOf(state.pair ?? state.own)})`);
   return `loss = ${found.join(" + ")}`;
 }

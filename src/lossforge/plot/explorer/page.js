@@ -11,7 +11,7 @@ import { Network, SAMPLES, STEPS, corrupt, makeData } from "./train.js";
 const one = (id) => document.getElementById(id);
 const GIVEN = JSON.parse(one("given").textContent); // presets and the state to start with
 const POINTS = Array.from({ length: 161 }, (_, i) => 0.002 + (0.996 * i) / 160);
-const bare = (own) => readState({ ...START, own, lam: 1, mu: 0, tau: 0, a: 0, rivals: 0 });
+const bare = (own) => readState({ ...START, own, lam: 1, mu: 0, tau: 0, a: 0 });
 const REFERENCES = { CE: bare({ kind: "log" }), MAE: bare({ kind: "linear", scale: 1 }), GCE: bare({ kind: "power", q: 0.7 }) };
 const WORDS = {
   PROVED: "Proved", REFUTED: "Refuted", ASK: "Ask lossforge certify", HOPELESS: "No loss helps",
@@ -80,7 +80,7 @@ function draw() {
   clearTimeout(writing);
   // browsers allow few changes of the address a second; one that is not read yet must not be lost
   writing = setTimeout(() => { if (!isAddressed()) writeLink(); }, 150);
-  one("preset").value = state.name;
+  one("preset").value = sayWhatIsShown() ? state.name : "";
   training.stale();
 }
 
@@ -90,6 +90,13 @@ function announce() {
   clearTimeout(speaking);
   if (spoken && text !== spoken) speaking = setTimeout(() => { spoken = text; say(text); }, QUIET);
   spoken ||= text; // what the page opens with is read as part of it
+}
+
+// Whether the loss is the preset of its name for so many classes; says what it is if not.
+function sayWhatIsShown() {
+  const most = GIVEN.presets[state.name]?.most, same = !most || state.K - 1 <= most;
+  one("beyond").textContent = same ? "" : `With more than ${most + 1} classes, ${state.name} has a bounded cosine in the place of BR, which this page does not draw. It shows λ TS + μ BR. For ${state.name} itself: lossforge certify ${state.name} --noise ${state.noise}:${state.rate} --classes ${state.K}`;
+  return same;
 }
 
 const over = (f) => POINTS.map((p) => [p, f(p)]);

@@ -3,14 +3,14 @@
 import { HANDLES, KINDS, POINT_RANGE, problem } from "./base.js";
 
 export const NOISES = ["symmetric", "pair"];
-export const LIMITS = { lam: [0, 100], mu: [0, 100], tau: [0, 1000], a: [0, 100], K: [2, 1000], rate: [0, 0.95], rivals: [0, 1e6] };
+export const LIMITS = { lam: [0, 100], mu: [0, 100], tau: [0, 1000], a: [0, 100], K: [2, 1000], rate: [0, 0.95] };
 export const REACH = { lam: 2, mu: 2, tau: 12, a: 2 }; // of the sliders; larger numbers are typed
 const MOST_EXTRA = 4;
 const DECIMALS = 1e6;
 
 export const START = {
   name: "", own: { kind: "exponential", alpha: -8, beta: -1, gamma: 0.5 }, other: null,
-  lam: 0.9, tau: 1, a: 0.2, perK: false, mu: 0.1, pair: null, rivals: 149, extra: [],
+  lam: 0.9, tau: 1, a: 0.2, perK: false, mu: 0.1, pair: null, extra: [],
   K: 10, noise: "symmetric", rate: 0.4,
 };
 
@@ -55,7 +55,6 @@ export function readState(given) {
     if (isNumber(given[name])) found[name] = within(given[name], low, high);
   }
   found.K = Math.round(found.K);
-  found.rivals = Math.round(found.rivals);
   found.perK = given.perK === true;
   if (NOISES.includes(given.noise)) found.noise = given.noise;
   if (typeof given.name === "string") found.name = given.name.slice(0, 40);
