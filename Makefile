@@ -53,7 +53,7 @@ bench-loading: $(VENV)/.bench ## images/s of augmented batches against a pipelin
 bench-certify: $(VENV)/.bench ## milliseconds of one call of certify (ARGS="--quick")
 	$(BIN)/python benchmarks/certify.py $(ARGS)
 
-bench-audit: $(VENV)/.dev ## does `lossforge audit` find the noise, and a loss for it (ARGS="--seeds 0,1")
+bench-audit: $(VENV)/.dev ## how often `lossforge audit` is right, on simulated cases; continues where it stopped (ARGS="--limit 3"; ARGS="--pack --write" keeps records and tables)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/audit.py $(ARGS)
 
 docs: $(VENV)/.dev ## the documentation site, in build/docs

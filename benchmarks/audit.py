@@ -1,198 +1,276 @@
-"""Does `lossforge audit` find the noise, and a loss for it? Digits, where the truth is known.
+"""How often is `lossforge audit` right? Simulated cases, where the truth is known.
 
-Each audit sees noisy labels alone. Its rate is then compared with the true one, and the loss that
-it recommends with the loss of the catalogue that turns out best in that setting: both trained as in
-the grid results/digits on the same labels, judged by test accuracy after the last epoch. Runs are
-taken from results/digits.jsonl.gz where they are there. What was done before is not done again.
+Of each full case, an audit sees noisy labels alone; every candidate is then trained on all of them
+with three seeds and tested on clean labels. Of each rate-only case, only the noise rate is
+estimated. The cases are in audit_cases.json, written before any of them was run; "fresh" ones are
+full cases that were added when the others had shown that a proof should not come first. Each
+finished case is kept, so that the same command continues after an interruption; cases that are
+committed in records/ are not done again. --write puts the tables into docs/audit.md.
 """
 
 import argparse
+import gzip
 import json
 import statistics
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from audit_cases import full_case, rate_case
+from audit_simulated import Case
+from scipy.stats import spearmanr
 
-from lossforge.audit import audit, read_subject
-from lossforge.benchmark import RunSpec, execute, narrow, read_grid
-from lossforge.benchmark.archive import unpack
-from lossforge.benchmark.records import Record, read_record
-from lossforge.benchmark.statistics import interval
+from lossforge.files import write_atomically
 
-ROOT = Path(__file__).resolve().parent.parent
-GRID = read_grid("results/digits")
-NOISES = ("symmetric:0.2", "symmetric:0.4", "asymmetric:0.2", "asymmetric:0.4")
-SEEDS = (0, 1, 2, 3, 4)
-RATE, ACCURACY = 5.0, 1.0  # points that the rate may be off, and the loss behind the best
-
-
-def say(text: str) -> None:
-    """Tell what is being done, on stderr."""
-    print(text, file=sys.stderr, flush=True)
-
-
-class Runs:
-    """Test accuracies by setting, from the archive or else trained now."""
-
-    def __init__(self, store: Path, archive: Path) -> None:
-        self.store = store
-        self.known = {record.id: record for record in unpack(archive)[1]}
-
-    def accuracy(self, spec: RunSpec) -> float:
-        """In %; a run that broke off has none right."""
-        return self._record(spec).last() or 0.0
-
-    def _record(self, spec: RunSpec) -> Record:
-        if spec.id not in self.known:
-            if execute(self.store, spec) == "done":
-                say(f"trained {spec.loss}, {spec.noise}, seed {spec.seed}")
-            self.known[spec.id] = read_record(self.store / spec.id)
-        return self.known[spec.id]
+HERE = Path(__file__).resolve().parent
+CASES, RECORDS = HERE / "audit_cases.json", HERE / "records" / "audit.jsonl.gz"
+WORK, PAGE = HERE.parent / "runs" / "audit-cases.jsonl", HERE.parent / "docs" / "audit.md"
+BEGIN, END = "<!-- audit cases: begin -->", "<!-- audit cases: end -->"
+DO: dict[str, Callable[[Case], dict[str, Any]]] = {
+    "full": full_case,
+    "rate": rate_case,
+    "fresh": full_case,  # with the rule that was chosen after the others
+}
+POINT = 0.01
+SUSPECTS = ("suspects", "cleanlab", "bayes")
+Record = dict[str, Any]
 
 
-def runs_of(noise: str, seed: int, losses: Sequence[str] = ()) -> list[RunSpec]:
-    """The grid's runs of one setting."""
-    return narrow(GRID, losses=losses, noise=[noise], seeds=[seed]).runs()
+# The cases and their records
 
 
-def audits(path: Path, noises: Iterable[str], seeds: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """What the audits found; those in the file are not done again."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    done = {(row["noise"], row["seed"]): row for row in map(json.loads, text.splitlines())}
-    for noise in noises:
-        for seed in seeds:
-            if (noise, seed) not in done:
-                row = audit_once(noise, seed)
-                say(f"audited {noise}, seed {seed} in {row['seconds']:.0f} s: {row['loss']}")
-                with path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
-                done[noise, seed] = row
-            yield done[noise, seed]
+def read_cases(path: Path) -> list[tuple[str, Case]]:
+    """Read whether each case is full or rate-only, and the case, in the order they are done."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return [(what, Case(*rest)) for what, *rest in rows]
 
 
-def audit_once(noise: str, seed: int) -> dict[str, Any]:
-    """One audit in plain values."""
-    found = audit(read_subject("digits", noise=noise, seed=seed), seed=seed)
-    rate = found.noise.rate
-    chosen = next(one for one in found.candidates if one.name == found.recommended.name)
-    return {
-        "noise": noise,
-        "seed": seed,
-        "truth": found.subject.injected,
-        "rate": rate.value,
-        "low": rate.low,
-        "high": rate.high,
-        "loss": chosen.name,
-        "expression": chosen.expression,
-        "held_out": {one.name: one.accuracy for one in found.candidates},
-        "seconds": found.method.seconds,
-    }
+def read_records(packed: Path | None, work: Path) -> list[Record]:
+    """Read the committed records and those of this computer; a torn last line is left out."""
+    text = ""
+    if packed is not None and packed.exists():
+        text = gzip.decompress(packed.read_bytes()).decode()
+    text += work.read_text(encoding="utf-8") if work.exists() else ""
+    found = []
+    for line in text.splitlines():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
 
 
-def accuracy_of(row: dict[str, Any], runs: Runs) -> float:
-    """Test accuracy of the loss that an audit recommends, with the parameters it recommends."""
-    (spec,) = runs_of(row["noise"], row["seed"], [row["loss"]])
-    if spec.expression != row["expression"]:  # the grid has it with published settings
-        (spec,) = runs_of(row["noise"], row["seed"], [row["expression"]])
-    return runs.accuracy(spec)
+def key(what: str, case: Case) -> tuple[object, ...]:
+    """Identify a case."""
+    return (what, case.data, case.kind, case.rate, case.seed)
 
 
-def best_of(noise: str, seeds: Sequence[int], runs: Runs) -> tuple[str, list[float]]:
-    """The loss of the grid with the best mean, and its accuracy for each seed."""
-    found: dict[str, list[float]] = {}
-    for seed in seeds:
-        for spec in runs_of(noise, seed):
-            found.setdefault(spec.loss, []).append(runs.accuracy(spec))
-    return max(found.items(), key=lambda item: statistics.fmean(item[1]))
+def key_of(record: Record) -> tuple[object, ...]:
+    """Identify the case of a record."""
+    return tuple(record[name] for name in ("what", "data", "kind", "rate_set", "seed"))
 
 
-def compare(noise: str, rows: Sequence[dict[str, Any]], runs: Runs) -> dict[str, Any]:
-    """One line of the table."""
-    errors = [100 * (row["rate"] - row["truth"]) for row in rows]
-    ours = [accuracy_of(row, runs) for row in rows]
-    name, best = best_of(noise, [row["seed"] for row in rows], runs)
-    differences = [a - b for a, b in zip(ours, best, strict=True)]
-    low, high = interval(differences)
-    return {
-        "noise": noise,
-        "truth": 100 * statistics.fmean(row["truth"] for row in rows),
-        "error": max(errors, key=abs),
-        "covered": sum(row["low"] <= row["truth"] <= row["high"] for row in rows),
-        "losses": Counter(row["loss"] for row in rows),
-        "accuracy": statistics.fmean(ours),
-        "best": name,
-        "best_accuracy": statistics.fmean(best),
-        "difference": statistics.fmean(differences),
-        "low": low,
-        "high": high,
-        "seconds": statistics.fmean(row["seconds"] for row in rows),
-    }
+def run(cases: Iterable[tuple[str, Case]], work: Path, done: Iterable[Record]) -> list[Record]:
+    """Do the cases that are not done, and append each to the file."""
+    found = {key_of(record): record for record in done}
+    work.parent.mkdir(parents=True, exist_ok=True)
+    for what, case in cases:
+        if key(what, case) in found:
+            continue
+        start = time.process_time()
+        about = {"what": what, "data": case.data, "kind": case.kind, "rate_set": case.rate}
+        record = {**about, "seed": case.seed, **DO[what](case)}
+        record["seconds"] = round(time.process_time() - start, 1)
+        with work.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        found[key(what, case)] = record
+        print(f"{what} {case}: {record['seconds']} s", file=sys.stderr, flush=True)
+    return list(found.values())
 
 
-def verdicts(line: dict[str, Any]) -> tuple[bool, bool, bool]:
-    """Rate near enough; loss not shown to be worse by more than a point; shown not to be."""
-    return (
-        abs(line["error"]) <= RATE,
-        line["high"] >= -ACCURACY,
-        line["low"] >= -ACCURACY,
-    )
+def pack(records: Sequence[Record], packed: Path) -> None:
+    """Write the records as they are committed: sorted, the same bytes each time."""
+    lines = sorted(records, key=lambda record: [str(part) for part in key_of(record)])
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    packed.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(packed, gzip.compress(text.encode(), mtime=0))
 
 
-def table(lines: Sequence[dict[str, Any]]) -> str:
-    """The lines as Markdown."""
-    head = ("noise", "wrong", "largest error", "in interval", "recommended", "accuracy", "best")
-    head += ("difference", "not shown worse", "shown not worse", "time")
-    rows = [head, ("---",) * len(head)]
-    for line in lines:
-        _, lenient, strict = verdicts(line)
-        n = sum(line["losses"].values())
-        rows.append(
-            (
-                line["noise"],
-                f"{line['truth']:.1f} %",
-                f"{line['error']:+.1f}",
-                f"{line['covered']} of {n}",
-                ", ".join(f"{loss} {count}" for loss, count in line["losses"].most_common()),
-                f"{line['accuracy']:.1f}",
-                f"{line['best']} {line['best_accuracy']:.1f}",
-                f"{line['difference']:+.1f} [{line['low']:+.1f}, {line['high']:+.1f}]",
-                "yes" if lenient else "no",
-                "yes" if strict else "no",
-                f"{line['seconds']:.0f} s",
+# The tables
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share."""
+    z = 1.959964
+    centre = (hits + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * (hits * (n - hits) / n + z * z / 4) ** 0.5
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def share(hits: int, n: int) -> str:
+    """Write a share with its interval."""
+    low, high = wilson(hits, n)
+    return f"{hits} of {n}, {100 * hits / n:.0f} % [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def means(record: Record) -> dict[str, float]:
+    """Return the mean accuracy of each candidate on clean labels."""
+    return {name: statistics.fmean(found) for name, found in record["accuracy"].items()}
+
+
+def behind(record: Record, name: str | None = None) -> float:
+    """Return how far a candidate, or the recommended one, is behind the best."""
+    found = means(record)
+    return max(found.values()) - found[name or record["recommended"]]
+
+
+def correlation(record: Record, judge: str) -> float:
+    """Return the rank correlation of a judge with the accuracy on clean labels."""
+    found = means(record)
+    return float(spearmanr([record[judge][name] for name in found], list(found.values()))[0])
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Write a table, whose first row is its head."""
+    head, *rest = rows
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))
+
+
+def advice_table(records: Sequence[Record]) -> str:
+    """Write how good the recommendation is, by data set."""
+    head = ["data", "cases", "within a point of the best", "points behind, mean", "CE"]
+    rows = [[*head, "judge's rank correlation", "that of noisy accuracy"]]
+    for name, part in grouped(records, "data"):
+        hits = sum(behind(one) <= POINT for one in part)
+        short = [statistics.fmean(behind(one, who) for one in part) for who in (None, "CE")]
+        ranks = [
+            statistics.fmean(correlation(one, judge) for one in part)
+            for judge in ("scores", "noisy")
+        ]
+        cells = [name, str(len(part)), share(hits, len(part))]
+        rows.append([*cells, *(points(one) for one in short), *(f"{one:.2f}" for one in ranks)])
+    return markdown(rows)
+
+
+def fixed_table(records: Sequence[Record]) -> str:
+    """Write how good it would be to take the same candidate in all cases."""
+    found: list[tuple[float, list[str]]] = []
+    for name in (None, *means(records[0])):
+        short = [behind(one, name) for one in records]
+        hits, mean = sum(one <= POINT for one in short), statistics.fmean(short)
+        cells = [f"always {name}" if name else "**as recommended**", share(hits, len(short))]
+        found.append((mean, [*cells, points(mean), points(max(short))]))
+    rows = [row for _, row in sorted(found)]
+    return markdown([["train with", "within a point of the best", "points behind", "most"], *rows])
+
+
+def rate_table(records: Sequence[Record]) -> str:
+    """Write how good the rate and its interval are, by kind of noise."""
+    head = ["noise", "cases", "truth in the interval", "its mean width", "mean error"]
+    rows = [[*head, "mean absolute error", "mean error, confident learning", "sure predictions"]]
+    for name, part in grouped(records, "kind"):
+        hits = sum(one["low"] <= one["truth"] <= one["high"] for one in part)
+        width = statistics.fmean(one["high"] - one["low"] for one in part)
+        errors = {
+            what: statistics.fmean(one[what] - one["truth"] for one in part)
+            for what in ("rate", "most", "sure")
+        }
+        size = statistics.fmean(abs(one["rate"] - one["truth"]) for one in part)
+        cells = [name, str(len(part)), share(hits, len(part)), points(width)]
+        cells += [f"{100 * errors['rate']:+.1f}", points(size)]
+        rows.append([*cells, *(f"{100 * errors[what]:+.1f}" for what in ("most", "sure"))])
+    return markdown(rows)
+
+
+def suspects_table(records: Sequence[Record]) -> str:
+    """Write precision and recall of the suspects, of cleanlab's, and by Bayes' rule."""
+    rows = [["data", *(f"{who}: {what}" for who in SUSPECTS for what in ("wrong", "of all wrong"))]]
+    for name, part in grouped(records, "data"):
+        cells = [name]
+        for who in SUSPECTS:
+            flagged, right, wrong = (
+                sum(column) for column in zip(*(one[who] for one in part), strict=True)
             )
-        )
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+            shares = (right / max(1, flagged), right / max(1, wrong))
+            cells += [f"{100 * share:.1f} %" for share in shares]
+        rows.append(cells)
+    return markdown(rows)
+
+
+def points(share: float) -> str:
+    """Write a share in points."""
+    return f"{100 * share:.1f}"
+
+
+def grouped(records: Sequence[Record], name: str) -> list[tuple[str, list[Record]]]:
+    """Group records by a field, all of them last."""
+    groups: dict[str, list[Record]] = {}
+    for one in records:
+        groups.setdefault(one[name], []).append(one)
+    return [*sorted(groups.items()), ("all", list(records))]
+
+
+def tables(records: Sequence[Record], cases: Sequence[tuple[str, Case]]) -> str:
+    """Write all tables, and how many of the cases they rest on."""
+    planned, parts = Counter(what for what, _ in cases), []
+    for what, about in (("fresh", "with the rule as it is"), ("full", "with a rule before it")):
+        full = [one for one in records if one["what"] == what]
+        if full:
+            named = Counter(one["recommended"] for one in full).most_common()
+            parts += [f"{len(full)} of {planned[what]} cases {about}:", advice_table(full)]
+            parts += [fixed_table(full)]
+            parts += ["Recommended: " + "; ".join(f"{name} ({n})" for name, n in named) + "."]
+    audited = [one for one in records if one["what"] != "rate"]
+    if audited:
+        parts += ["Suspects in all of these:", suspects_table(audited)]
+    rates = [one for one in records if one["what"] == "rate"]
+    if rates:
+        parts += [f"{len(rates)} of {planned['rate']} rate-only cases:", rate_table(rates)]
+    return "\n\n".join(parts)
+
+
+def write(page: Path, text: str) -> None:
+    """Replace what stands between the two marks of a page."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} must have the lines {BEGIN} and {END}")
+    write_atomically(page, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """0 if every rate is near enough and no loss is shown to be worse by more than a point."""
+    """Do the cases, and print the tables."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--noise", default=",".join(NOISES), help="separated by commas")
-    parser.add_argument("--seeds", default=",".join(map(str, SEEDS)), help="two or more")
-    parser.add_argument("--store", type=Path, default=ROOT / "runs" / "audit-benchmark")
-    parser.add_argument("--archive", type=Path, default=ROOT / "results" / "digits.jsonl.gz")
+    parser.add_argument("--cases", type=Path, default=CASES, help="which, in a JSON file")
+    parser.add_argument("--only", choices=tuple(DO), help="full or rate-only cases alone")
+    parser.add_argument("--limit", type=int, help="the most cases to do now, 0 for tables alone")
+    parser.add_argument("--again", action="store_true", help="also those that are committed")
+    parser.add_argument("--work", type=Path, default=WORK, help="where finished cases are kept")
+    parser.add_argument("--records", type=Path, default=RECORDS, help="the committed ones")
+    parser.add_argument("--pack", action="store_true", help="write the committed ones anew")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/audit.md")
     options = parser.parse_args(words)
-    noises, typed = options.noise.split(","), options.seeds.split(",")
-    if not all(word.isdecimal() for word in typed):
-        parser.error(f"--seeds must be whole numbers such as 0,1,2, got {options.seeds!r}")
-    seeds = [int(word) for word in typed]
-    if len(seeds) < 2:
-        parser.error("--seeds must be two or more, for an interval")
-    torch.set_num_threads(1)  # as in the runs of the archive; small networks gain nothing by more
-    options.store.mkdir(parents=True, exist_ok=True)
-    runs = Runs(options.store, options.archive)
-    rows = list(audits(options.store / "audits.jsonl", noises, seeds))
-    lines = [
-        compare(noise, [row for row in rows if row["noise"] == noise], runs) for noise in noises
-    ]
-    print(table(lines))
-    return 0 if all(all(verdicts(line)[:2]) for line in lines) else 1
+    torch.set_num_threads(1)
+    cases = read_cases(options.cases)
+    known = read_records(None if options.again else options.records, options.work)
+    done = {key_of(one) for one in known}
+    todo = [one for one in cases if key(*one) not in done and options.only in (None, one[0])]
+    wanted = {key(*one) for one in cases}
+    records = run(todo[: options.limit], options.work, known)
+    records = [one for one in records if key_of(one) in wanted]
+    if options.pack:
+        pack(records, options.records)
+    text = tables(records, cases)
+    print(text)
+    if options.write:
+        write(PAGE, text)
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ from lossforge.audit.cross_validation import (
     network_of,
     settings_for,
     trial_epochs,
-    try_losses,
 )
 from lossforge.benchmark.run import samples
 from lossforge.data import Dataset, Split
-from lossforge.training import Diverged, folds
+from lossforge.training import folds
 from lossforge.training.folds import Fold, assign_folds, fit_fold
 
 
@@ -118,39 +117,6 @@ def test_images_get_a_convolutional_network():
     dataset = Dataset("i", CLASSES, Split(images, torch.arange(6) % 3), {})
     assert network_of(dataset) == "cnn8-narrow"
     assert network_of(blobs()[0]) == "mlp"
-
-
-@pytest.mark.parametrize(("enough", "held"), [(31, 2), (2000, 5)])
-def test_losses_are_tried_on_as_many_held_out_labels_as_needed(monkeypatch, enough, held):
-    dataset, true = blobs(150, 0.1)
-    told, parts = [], []
-
-    original = folds.predict
-
-    def predict(model, part):
-        parts.append(part.given)
-        return original(model, part)
-
-    monkeypatch.setattr(folds, "predict", predict)
-    monkeypatch.setattr(cross_validation, "ENOUGH", enough)
-    found = try_losses(
-        ["CE", "GCE"], dataset, folds=5, epochs=8, seed=0, on_progress=lambda *at: told.append(at)
-    )
-    assert [len(part) for part in parts] == [30] * (2 * held)
-    assert all(one.equal(two) for one, two in zip(parts[:held], parts[held:], strict=True))
-    right = (dataset.train.given == true)[assign_folds(dataset.train.given, 5, 0) < held]
-    assert found["CE"] == pytest.approx(float(right.double().mean()), abs=0.05)
-    assert set(found) == {"CE", "GCE"}
-    assert told[0] == (0, 1 / 8 / held)
-    assert told[-1] == (1, 1.0)
-
-
-def test_a_loss_that_diverges_predicts_nothing(monkeypatch):
-    def train(*arguments, **options):
-        raise Diverged("the mean loss is nan", [])
-
-    monkeypatch.setattr(folds, "train", train)
-    assert try_losses(["CE"], blobs(60)[0], folds=5, epochs=1, seed=0) == {"CE": 0}
 
 
 def test_trials_are_as_long_as_the_data_ask_for():

@@ -81,8 +81,8 @@ def test_a_witness_is_one_click_away(found, text):
 
 def test_the_rate_is_drawn_with_its_interval(text, found):
     rate = found.noise.rate
-    top = 0.3  # the next round end of the line
-    assert 0.2 < rate.high <= top
+    top = 0.4  # the next round end of the line
+    assert 0.3 < rate.high <= top
     style = "; ".join(
         f"--{name}: {100 * value / top:.1f}%"
         for name, value in (("low", rate.low), ("high", rate.high), ("at", rate.value))

@@ -2,18 +2,21 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from audit_fixtures import CLASSES
 
 from lossforge.audit import Subject, audit, cross_validation
+from lossforge.audit.audit import _Training
 from lossforge.audit.folder import FILES, check_folder, default_folder
 from lossforge.audit.kept import unfinished
+from lossforge.audit.recipes import Schedule
 from lossforge.data import Dataset, Split
 from lossforge.training import folds as training_folds
 
-OPTIONS = {"losses": ["BEF", "CE"], "folds": 3, "repeats": 2, "epochs": 3}
+OPTIONS = {"losses": ["BEF", "CE"], "folds": 3, "repeats": 2, "epochs": 3, "procedures": False}
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +75,32 @@ def test_it_continues_to_the_same_findings(tmp_path, trainings, limit):
     assert plain(found) == plain(whole)
     assert {path.name for path in (tmp_path / "out").iterdir()} == set(FILES)
     assert plain(json.loads((tmp_path / "out" / "audit.json").read_text())) == plain(whole)
+
+
+@pytest.mark.slow
+def test_procedures_and_the_networks_that_find_their_suspects_continue_too(tmp_path, trainings):
+    options = OPTIONS | {"losses": ["BEF"], "repeats": 1, "procedures": True}
+    whole = audit(subject(), **options)
+    total = trainings["done"]
+    interrupted(trainings, 14, tmp_path, **options)
+    found = audit(subject(), folder=tmp_path, **options)
+    assert trainings["done"] == total - 14
+    assert plain(found) == plain(whole)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "budget", "told"), [(1, None, []), (60, None, ["4"]), (60, 120, ["2"]), (60, 9, [])]
+)
+def test_trials_of_more_than_a_minute_are_announced(seconds, budget, told):
+    """20 epochs of 4/5 took 0.8 `seconds`; 2 candidates of 20 epochs in 3 rounds of 2/3 follow."""
+    heard = []
+    method = SimpleNamespace(folds=5, epochs=(14,))
+    candidates = [SimpleNamespace(name=name, kind="loss") for name in ("CE", "BEF")]
+    found = SimpleNamespace(method=method, candidates=candidates)
+    training = _Training(60, 0, "cpu", None, None, heard.append)
+    training.announce(found, Schedule(20, 5, 1000), seconds * 0.8, budget)
+    # 60 s / 20 epochs * 2 candidates * 3 rounds * 20 epochs * 2/3 = 240 s
+    assert [one.text for one in heard] == [f"trying 2 candidates, about {n} minutes" for n in told]
 
 
 def test_the_suspects_are_written_before_the_trials(tmp_path, trainings):

@@ -224,7 +224,7 @@ def test_what_is_judged_is_what_is_printed(tmp_path):
     states = [tiny | {"rate": 0.1}, long, few]
     problems = [{"state": one, "logits": [0, 1], "label": 0, "p": 0.5} for one in states]
     found = run_node(RUNNER, problems, tmp_path)
-    assert found[0]["text"] == "0.25*BR(linear(scale=1), rivals=149)"
+    assert found[0]["text"] == "0.25*BR(linear(scale=1))"
     assert found[1]["text"] == "0.333333*TS(power(q=0.123457), tau=0.666667)"
     assert found[1]["rate"] == 0.315152
     assert lossforge.parse(found[2]["text"]).terms[0][0] == 0.0001 / 1000

@@ -1,4 +1,4 @@
-"""Estimate the noise in labels of unknown quality, and recommend a loss for it."""
+"""Estimate the noise in labels of unknown quality, and recommend how to train on them."""
 
 from .audit import audit
 from .candidates import CANDIDATES, Candidate, Recommendation
@@ -7,10 +7,12 @@ from .folder import check_folder, default_folder
 from .noise import Confusion, Estimated, Interval, estimate
 from .progress import Progress
 from .read import read_subject
+from .recipes import PROCEDURES, Recipe
 from .subject import Subject
 
 __all__ = [
     "CANDIDATES",
+    "PROCEDURES",
     "Audit",
     "Candidate",
     "Confusion",
@@ -18,6 +20,7 @@ __all__ = [
     "Interval",
     "Method",
     "Progress",
+    "Recipe",
     "Recommendation",
     "Subject",
     "Suspect",

@@ -1,8 +1,9 @@
-"""`audit`: estimate the noise in labels of unknown quality, and recommend a loss for it."""
+"""`audit`: estimate the noise in labels of unknown quality, and recommend how to train on them."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -10,23 +11,28 @@ import torch
 from torch import Tensor
 
 from ..data.source import PathLike
-from ..errors import check_integer, extra
+from ..errors import check_integer, check_number, extra
 from ..training import Pace, generator
 from .candidates import (
     CANDIDATES,
-    admitted,
+    Candidate,
     certify_candidates,
     check_candidates,
+    procedure,
     recommend,
-    with_accuracies,
+    with_trials,
 )
-from .cross_validation import LOSS, OutOfFold, cross_validate, network_of, trial_epochs, try_losses
+from .commands import commands
+from .cross_validation import LOSS, PATIENCE, OutOfFold, cross_validate, network_of, trial_epochs
 from .findings import Audit, Method, Suspect
 from .folder import check_folder, write_audit
 from .kept import Kept, unfinished
 from .noise import RESAMPLES, estimate
 from .progress import Progress
+from .recipes import PROCEDURES, Recipe, Schedule
 from .subject import Subject, check_labels
+from .trials import FOLDS as TRIAL_FOLDS
+from .trials import MOST, Trials, compete, measure, planned_cost, true_class
 
 FOLDS, REPEATS, EPOCHS = 5, 3, 60
 MANY_CLASSES = 200  # matrices of more classes take much memory and time
@@ -41,13 +47,17 @@ def audit(
     repeats: int = REPEATS,
     epochs: int = EPOCHS,
     trials: bool = True,
+    procedures: bool = True,
+    budget: float | None = None,
+    hidden: Sequence[int] | None = None,
     seed: int = 0,
     device: str = "cpu",
     folder: PathLike | None = None,
     command: str = "lossforge.audit.audit(...)",
+    source: Sequence[str] = (),
     on_progress: Report | None = None,
 ) -> Audit:
-    """Estimate the noise in labels, and find a loss for it, without any true label.
+    """Estimate the noise in labels, and how to train on them, without any true label.
 
     ::
 
@@ -61,8 +71,12 @@ def audit(
         folds: Folds of the cross-validation, 2 or more.
         repeats: Cross-validations with other folds and weights, whose probabilities are averaged.
         epochs: Maximum number of epochs.
-        trials: Whether to train networks with the proved losses and compare their accuracy;
-            otherwise the order of preference decides.
+        trials: Whether to train with the candidates and compare how well they predict held-out
+            samples; otherwise the first proved loss is recommended.
+        procedures: Whether `PROCEDURES` are candidates as well as losses.
+        budget: Seconds for the trials. What does not fit is not tried, the cheapest candidates
+            come first; the result then depends on the speed of the computer. None for all.
+        hidden: Widths of the hidden layers of the MLP, instead of its usual ones.
         seed: Of folds, weights, batch order and resamples.
         device: Where to train.
         folder: Where to write page, suspects, matrix and findings: before the trials, as if there
@@ -70,12 +84,15 @@ def audit(
             `unfinished` until the audit is complete, so that the same call continues where an
             interrupted one stopped. None writes nothing.
         command: The command that repeats the audit, shown on the page.
+        source: What names the data in a command: a path or name, then options such as --label.
         on_progress: Called as the audit proceeds.
     """
     start = time.perf_counter()
     check_integer("folds", folds, 2)
     check_integer("repeats", repeats, 1)
     check_integer("epochs", epochs, 1)
+    if budget is not None:
+        check_number("budget", budget, "positive", lambda value: value > 0)
     check_candidates(losses)
     check_labels(subject, folds if subject.probs is None else 1)
     extra("cleanlab", "noise")  # before anything is trained
@@ -96,56 +113,128 @@ def audit(
             )
         return found
 
+    network = None if hidden is None else tuple(hidden)
     with unfinished(out) as place:
         kept = Kept(place, subject.dataset)
+        train = _Training(epochs, seed, device, network, kept, report)
+        begin = time.perf_counter()
         if subject.probs is not None:
             runs = [OutOfFold(subject.probs, ())]
         else:
-            runs = _cross_validations(subject, folds, repeats, epochs, seed, device, kept, report)
+            runs = train.cross_validations(subject, folds, repeats)
+        spent = time.perf_counter() - begin
         report(Progress("estimating the noise", 0, 1))
-        found = write(_findings(subject, runs, losses, folds, seed))
-        if trials and subject.probs is None:
-            found = write(_with_trials(found, epochs, device, kept, report))
+        found, probs = _findings(subject, runs, losses, folds, seed)
+        if subject.probs is not None:
+            return write(found)
+        schedule = train.schedule(runs)
+        if procedures:
+            found = _with_procedures(found, schedule, source, out)
+        found = write(found)
+        if trials:
+            train.announce(found, schedule, spent, budget)
+            found = write(train.trials(found, probs, schedule, budget))
     return found
 
 
-def _cross_validations(
-    subject: Subject,
-    folds: int,
-    repeats: int,
-    epochs: int,
-    seed: int,
-    device: str,
-    kept: Kept,
-    report: Report,
-) -> list[OutOfFold]:
-    pace = Pace("cross-validation", "its first fold")
+@dataclass(frozen=True)
+class _Training:
+    """How all networks of an audit are trained."""
 
-    def report_fold(step: str, repeat: int, fold: int, epoch: int) -> None:
-        text = f"{step}, fold {fold + 1} of {folds}"
-        note = pace(repeat * folds + fold, repeats * folds)
-        report(Progress(text, fold * epochs + epoch, folds * epochs, note))
+    epochs: int
+    seed: int
+    device: str
+    hidden: tuple[int, ...] | None
+    kept: Kept
+    report: Report
 
-    runs = []
-    for repeat in range(repeats):
-        step = f"cross-validation {repeat + 1} of {repeats}" if repeats > 1 else "cross-validation"
-        run = cross_validate(
-            subject.dataset,
-            folds=folds,
-            epochs=epochs,
-            seed=seed * repeats + repeat,
-            device=device,
-            kept=kept,
-            on_epoch=partial(report_fold, step, repeat),
+    def cross_validations(self, subject: Subject, folds: int, repeats: int) -> list[OutOfFold]:
+        """Predict every sample out of fold, in each repeat."""
+        pace = Pace("cross-validation", "its first fold")
+
+        def report_fold(step: str, repeat: int, fold: int, epoch: int) -> None:
+            text = f"{step}, fold {fold + 1} of {folds}"
+            note = pace(repeat * folds + fold, repeats * folds)
+            self.report(Progress(text, fold * self.epochs + epoch, folds * self.epochs, note))
+
+        runs = []
+        for repeat in range(repeats):
+            step = f"cross-validation {repeat + 1} of {repeats}"
+            run = cross_validate(
+                subject.dataset,
+                folds=folds,
+                epochs=self.epochs,
+                seed=self.seed * repeats + repeat,
+                device=self.device,
+                hidden=self.hidden,
+                kept=self.kept,
+                on_epoch=partial(report_fold, step if repeats > 1 else "cross-validation", repeat),
+            )
+            runs.append(run)
+        return runs
+
+    def schedule(self, runs: Sequence[OutOfFold]) -> Schedule:
+        """Choose how long to train, from the epochs at which cross entropy was best."""
+        best = sorted(epoch for run in runs for epoch in run.epochs)
+        rows = len(runs[0].probs)
+        return Schedule(trial_epochs(best, self.epochs), best[len(best) // 2], rows)
+
+    def announce(
+        self, found: Audit, schedule: Schedule, spent: float, budget: float | None
+    ) -> None:
+        """Say how long the trials take, if it is more than a minute.
+
+        Args:
+            found: The findings so far.
+            schedule: How to train.
+            spent: Seconds of the cross-validations.
+            budget: Seconds for the trials.
+        """
+        folds, recipes = found.method.folds, recipes_of(found.candidates)
+        trained = sum(min(self.epochs, epoch + PATIENCE) for epoch in found.method.epochs)
+        each = spent / trained * folds / (folds - 1)  # seconds of an epoch of all samples
+        share = min(1.0, MOST / schedule.rows) * (TRIAL_FOLDS - 1) / TRIAL_FOLDS
+        seconds = min(each * share * planned_cost(recipes, schedule), budget or math.inf)
+        if seconds > 60:
+            text = f"trying {len(recipes)} candidates, about {seconds / 60:.0f} minutes"
+            self.report(Progress(text, 0, 1))
+
+    def trials(
+        self, found: Audit, probs: Tensor, schedule: Schedule, budget: float | None
+    ) -> Audit:
+        """Train with the candidates, and recommend one of them."""
+        dataset, given = found.subject.dataset, found.subject.given
+        trials = Trials(dataset, schedule, self.seed, self.device, self.hidden, self.kept)
+        table = true_class(probs, given, found.noise.estimate)
+
+        def report_trial(text: str, share: float) -> None:
+            self.report(Progress(text, round(1000 * share), 1000))
+
+        judged = compete(
+            recipes_of(found.candidates), trials, table, budget=budget, on_progress=report_trial
         )
-        runs.append(run)
-    return runs
+        candidates = with_trials(found.candidates, measure(judged, table, given))
+        recommended = recommend(candidates, found.noise)
+        return replace(found, candidates=tuple(candidates), recommended=recommended)
+
+
+def recipes_of(candidates: Sequence[Candidate]) -> list[Recipe]:
+    """Return how to train by each candidate."""
+    procedures = {one.name: one for one in PROCEDURES}
+    return [
+        procedures[one.name] if one.kind == "procedure" else Recipe(one.name, one.name)
+        for one in candidates
+    ]
 
 
 def _findings(
     subject: Subject, runs: Sequence[OutOfFold], losses: Sequence[str], folds: int, seed: int
-) -> Audit:
-    """Estimate the noise, certify the losses and find the suspects; no loss is tried."""
+) -> tuple[Audit, Tensor]:
+    """Estimate the noise, certify the losses and find the suspects; nothing is tried.
+
+    Returns:
+        The findings, and the probabilities out of fold (N, K).
+    """
     dataset = subject.dataset
     found = estimate(
         [run.probs for run in runs],
@@ -169,30 +258,18 @@ def _findings(
     )
     suspects = tuple(find_suspects(probs, subject))
     recommended = recommend(candidates, found)
-    return Audit(subject, method, found, tuple(candidates), recommended, suspects)
+    return Audit(subject, method, found, tuple(candidates), recommended, suspects), probs
 
 
-def _with_trials(found: Audit, epochs: int, device: str, kept: Kept, report: Report) -> Audit:
-    """Train networks with the admitted losses, and recommend one of them."""
-    names = [one.name for one in admitted(found.candidates)]
-
-    def report_trial(index: int, share: float) -> None:
-        done = round(100 * (index + share))
-        report(Progress(f"training with {names[index]}", done, 100 * len(names)))
-
-    accuracies = try_losses(
-        names,
-        found.subject.dataset,
-        folds=found.method.folds,
-        epochs=trial_epochs(found.method.epochs, epochs),
-        seed=found.method.seed,
-        device=device,
-        kept=kept,
-        on_progress=report_trial,
-    )
-    candidates = with_accuracies(found.candidates, accuracies)
-    recommended = recommend(candidates, found.noise)
-    return replace(found, candidates=tuple(candidates), recommended=recommended)
+def _with_procedures(
+    found: Audit, schedule: Schedule, source: Sequence[str], folder: Path | None
+) -> Audit:
+    """Add the procedures to the candidates, each with its commands."""
+    words = list(source)
+    if words and found.subject.label is not None and "--label" not in words:
+        words += ["--label", found.subject.label]
+    added = [procedure(one, commands(one, words, folder, schedule)) for one in PROCEDURES]
+    return replace(found, candidates=(*found.candidates, *added))
 
 
 def find_suspects(probs: Tensor, subject: Subject) -> Iterator[Suspect]:

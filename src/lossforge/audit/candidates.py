@@ -1,8 +1,8 @@
-"""Rank candidate losses for the estimated noise: by certificate first, then by accuracy."""
+"""Candidates for the estimated noise: what is proved about each, and what was measured."""
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from torch import Tensor
@@ -11,6 +11,8 @@ from ..catalog import find, outside, parse, read
 from ..errors import SpecError
 from ..theory import Witness, certify
 from .noise import Estimated
+from .recipes import Recipe
+from .trials import Trial
 
 # In order of preference, which decides between losses that certificates and training cannot
 # separate. BEF and BQF are level over all committed results; BQF was put first after seeing those
@@ -19,19 +21,25 @@ CANDIDATES = (
     *("BQF", "BEF", "ANL-CE", "JAL-CE", "NCE+RCE"),
     *("NCE+AGCE", "CEeps+MAE", "GCE", "SCE", "CE"),
 )
-LEVEL = 0.01  # differences in accuracy on held-out labels up to this are chance
+# Procedures that come first among candidates that trials cannot separate: nearest to the best in 40
+# simulated cases, in this order (docs/audit.md).
+PREFERRED = (
+    *("linear, suspects dropped", "CE, suspects weighted"),
+    *("CE, suspects dropped", "CE, suspects relabelled"),
+)
 LITTLE = 0.02  # noise rates below this make the choice of a loss unimportant
+Kind = Literal["loss", "procedure"]
 Status = Literal["PROVED", "REFUTED", "UNDECIDED", "UNCERTIFIED", "HOPELESS"]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A loss, and its results for the estimated noise.
+    """A loss or a procedure, and its results for the estimated noise.
 
     Args:
         name: As given by the caller.
-        expression: With all its parameters.
-        code: The line of code that makes it.
+        expression: The loss with all its parameters.
+        code: The line of code that makes the loss.
         status: Of the claim "monotone", see `lossforge.theory.certify`; HOPELESS if a wrong label
             of a class is at least as frequent as the correct one, so that the claim holds for no
             loss.
@@ -41,6 +49,12 @@ class Candidate:
         accuracy: The share of held-out noisy labels that networks trained with it predict; None if
             none was trained.
         witness: A prediction at which the claim fails, if one was found.
+        score: The estimated share of held-out samples whose true class they predict.
+        judged: The number of held-out samples.
+        level: Whether it was judged on all of them, and its score is that of the best or within one
+            standard error of the difference.
+        kind: A loss, or a procedure with cross entropy, about which nothing is proved.
+        commands: That do what was measured; empty for a loss.
     """
 
     name: str
@@ -51,23 +65,30 @@ class Candidate:
     proved_share: float | None
     accuracy: float | None = None
     witness: Witness | None = None
+    score: float | None = None
+    judged: int = 0
+    level: bool = False
+    kind: Kind = "loss"
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The loss to use.
+    """What to train with.
 
     Args:
         name: Of the candidate.
-        code: The line of code that makes it.
+        code: The line of code that makes the loss.
         proved: Whether it is proved robust to the estimated noise.
         reason: For this choice.
+        commands: That do what was measured; empty for a loss.
     """
 
     name: str
     code: str
     proved: bool
     reason: str
+    commands: tuple[str, ...] = ()
 
 
 def check_candidates(names: Sequence[str]) -> None:
@@ -126,67 +147,84 @@ def code_of(name: str) -> str:
     return f'criterion = lossforge.make("{entry.name}")'
 
 
-def admitted(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Select the candidates to train with: those that are proved, or all if none is."""
-    return [one for one in candidates if one.status == "PROVED"] or list(candidates)
+def procedure(recipe: Recipe, commands: tuple[str, ...]) -> Candidate:
+    """Return a procedure as a candidate, about which nothing is proved."""
+    reason = "certificates are about losses; nothing is proved about a procedure"
+    code = code_of(recipe.loss)
+    text = read(recipe.loss).text
+    return Candidate(
+        recipe.name, text, code, "UNCERTIFIED", reason, None, kind="procedure", commands=commands
+    )
 
 
-def with_accuracies(candidates: Sequence[Candidate], found: Mapping[str, float]) -> list[Candidate]:
-    """Add the accuracies of their networks to the candidates."""
-    return [replace(one, accuracy=found.get(one.name)) for one in candidates]
+def with_trials(candidates: Sequence[Candidate], found: Mapping[str, Trial]) -> list[Candidate]:
+    """Add what was measured to the candidates that were tried."""
+    return [
+        replace(one, **asdict(found[one.name])) if one.name in found else one for one in candidates
+    ]
 
 
 def recommend(candidates: Sequence[Candidate], found: Estimated) -> Recommendation:
-    """Choose the first proved loss whose accuracy is within a point of the best proved one.
+    """Choose a candidate that is level with the best.
 
-    If none is proved, all are compared. A loss that is not proved never wins over one that is,
-    however accurate it is: if the noise is systematic, a network that learns the noise predicts
-    held-out labels better.
+    It is the first preferred procedure, else the first proved loss, else the best score. Without
+    trials, the first proved loss is chosen, or the first loss if none is.
 
     Args:
         candidates: In order of preference.
         found: The estimated noise.
     """
-    field = admitted(candidates)
-    best = max(one.accuracy or 0.0 for one in field)
-    chosen = next(one for one in field if (one.accuracy or 0.0) >= best - LEVEL)
-    reason = _reason(chosen, field, found)
-    return Recommendation(chosen.name, chosen.code, chosen.status == "PROVED", reason)
+    level = [one for one in candidates if one.level]
+    losses = [one for one in candidates if one.kind == "loss"]
+    named = {one.name: one for one in level}
+    first = [named[name] for name in PREFERRED if name in named]
+    first += [one for one in level or losses if one.status == "PROVED"]
+    chosen = first[0] if first else max(level, key=_score) if level else losses[0]
+    reason = _reason(chosen, candidates, found)
+    return Recommendation(
+        chosen.name, chosen.code, chosen.status == "PROVED", reason, chosen.commands
+    )
 
 
-def _reason(chosen: Candidate, field: Sequence[Candidate], found: Estimated) -> str:
-    parts = []
+def _score(one: Candidate) -> float:
+    return one.score or 0.0
+
+
+def _reason(chosen: Candidate, candidates: Sequence[Candidate], found: Estimated) -> str:
+    parts = [_measured(chosen, candidates)] if chosen.score is not None else []
+    parts.append(_proof(chosen, candidates, found))
+    if found.rate.high < LITTLE:
+        parts.append("with so few wrong labels plain cross entropy would do as well")
+    return "; ".join(parts)
+
+
+def _proof(chosen: Candidate, candidates: Sequence[Candidate], found: Estimated) -> str:
     if chosen.status == "PROVED":
         proof = f"{chosen.name} is proved robust to the estimated noise"
         if chosen.proved_share is not None:
             proof += f", and to {100 * chosen.proved_share:.0f} % of resampled estimates"
-        parts.append(proof)
-    elif found.dominated:
-        parts.append(
+        return proof
+    if found.dominated:
+        return (
             "no loss can be robust here, because a class has more wrong labels of one kind than "
             f"correct ones; {chosen.name} is a default, not a cure"
         )
-    else:
-        parts.append(
-            f"no candidate is proved robust to the estimated noise, {chosen.name} included"
-        )
-    if chosen.accuracy is not None:
-        parts.append(_accuracies(chosen, field))
-    if found.rate.high < LITTLE:
-        parts.append("with so few wrong labels cross entropy would do as well")
-    return "; ".join(parts)
+    proved = [one.name for one in candidates if one.status == "PROVED"]
+    if not proved:
+        return f"no candidate is proved robust to the estimated noise, {chosen.name} included"
+    return f"it has no guarantee for this noise; {' and '.join(proved[:2])} would have one"
 
 
-def _accuracies(chosen: Candidate, field: Sequence[Candidate]) -> str:
-    accuracy = chosen.accuracy or 0.0
-    text = f"a network trained with it predicts {100 * accuracy:.1f} % of held-out labels, "
-    text += "which are noisy too"
-    others = [one for one in field if one is not chosen]
+def _measured(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
+    text = (
+        f"trained so, a model predicts the true class of about {100 * _score(chosen):.1f} % of "
+        f"{chosen.judged:,} held-out samples"
+    )
+    others = [one for one in candidates if one.judged == chosen.judged and one is not chosen]
     if not others:
         return text
-    best = max(others, key=lambda one: one.accuracy or 0.0)
-    kind = "proved " if chosen.status == "PROVED" else ""
-    text += f"; the best other {kind}loss, {best.name}, {100 * (best.accuracy or 0):.1f} %"
-    if (best.accuracy or 0.0) > accuracy:
-        text += ", within a point, so that the order of preference decides"
-    return text
+    best = max(others, key=_score)
+    share = f"{best.name} with {100 * _score(best):.1f} %"
+    if _score(best) > _score(chosen):
+        return f"{text}; {share} is within the standard error"
+    return f"{text}; next is {share}"

@@ -69,8 +69,8 @@ class Audit:
         subject: The audited data.
         method: How the probabilities were computed.
         noise: The estimated noise.
-        candidates: Losses, in order of preference.
-        recommended: The loss to use.
+        candidates: Losses in order of preference, then procedures.
+        recommended: What to train with.
         suspects: Samples that are probably mislabelled, most suspicious first.
     """
 
@@ -103,6 +103,8 @@ class Audit:
                 "rate": noise.rate.value,
                 "low": noise.rate.low,
                 "high": noise.rate.high,
+                "sure": noise.sure_rate,
+                "most": noise.most_rate,
                 "repeats": list(noise.repeats),
                 "resamples": len(noise.resampled),
                 "transition": noise.estimate.T.tolist(),
@@ -124,9 +126,9 @@ class Audit:
                 for one in noise.confusions
             ],
             "losses": [
-                {**asdict(one), "witness": _witness(one, classes)} for one in self.candidates
+                {**_plain(one), "witness": _witness(one, classes)} for one in self.candidates
             ],
-            "recommended": asdict(self.recommended),
+            "recommended": _plain(self.recommended),
             "suspects": [asdict(one) for one in self.suspects],
         }
 
@@ -164,3 +166,7 @@ def _witness(one: Candidate, classes: Sequence[str]) -> str | None:
         f"for a sample of class {true} predicted {prediction}, the expected loss grows with the "
         f"logit of {true}, by {one.witness.value:.2g} per unit"
     )
+
+
+def _plain(one: Candidate | Recommendation) -> dict[str, Any]:
+    return {**asdict(one), "commands": list(one.commands)}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..audit import Progress
 
 PAIRS, SUSPECTS = 6, 10
+MEASURED = ("accuracy", "score")
 
 
 def audit(
@@ -62,8 +63,23 @@ def audit(
     ] = 3,
     epochs: Annotated[int, typer.Option(help="Most epochs to train a network.")] = 60,
     trials: Annotated[
-        bool, typer.Option(help="Train with the losses that are proved, to compare how they learn.")
+        bool,
+        typer.Option(help="Train with the candidates, to compare how well they predict."),
     ] = True,
+    procedures: Annotated[
+        bool,
+        typer.Option(
+            help="Try procedures as well as losses: without suspects, with suspects relabelled or "
+            "weighted, stopped early, a linear model."
+        ),
+    ] = True,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds for comparing candidates; those that do not fit are not tried.",
+            show_default=False,
+        ),
+    ] = None,
     size: Annotated[int, typer.Option(help="Height and width that images are resized to.")] = 32,
     features: Annotated[
         str | None,
@@ -147,10 +163,13 @@ def audit(
             repeats=repeats,
             epochs=epochs,
             trials=trials,
+            procedures=procedures,
+            budget=budget,
             seed=seed,
             device=pick_device(device),
             folder=folder,
             command=_command(),
+            source=_source(data, label, column, noise),
             on_progress=show_progress,
         )
     with one_line_errors():
@@ -166,6 +185,17 @@ def audit(
 def _command() -> str:
     """The command as it was typed."""
     return shlex.join(["lossforge", *sys.argv[1:]])
+
+
+def _source(
+    data: str, label: str | None, columns: list[str] | None, noise: str | None
+) -> list[str]:
+    """The data as `lossforge train` takes them."""
+    words = [data]
+    for option, values in (("--label", [label]), ("--column", columns), ("--noise", [noise])):
+        for value in values or []:
+            words += [option, value] if value is not None else []
+    return words
 
 
 @contextmanager
@@ -217,7 +247,7 @@ def _facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     facts.append(
         (
             "noise",
-            f"about {_percent(noise['rate'])} of the labels are wrong, 95 % interval "
+            f"about {_percent(noise['rate'])} of the labels are wrong, interval "
             f"{_percent(noise['low'])} to {_percent(noise['high'])}{added}",
         )
     )
@@ -254,17 +284,23 @@ def _pairs(found: dict[str, Any]) -> list[str]:
 
 
 def _losses(found: dict[str, Any]) -> list[str]:
-    rows = [("loss", "certificate", "resampled", "held out")]
+    rows = [("candidate", "certificate", "resampled", "held out", "true class", "of")]
     for one in found["losses"]:
         share = "-" if one["proved_share"] is None else f"{100 * one['proved_share']:.0f} %"
-        learnt = "-" if one["accuracy"] is None else _percent(one["accuracy"])
-        rows.append((one["name"], one["status"], share, learnt))
+        proof = "no guarantee" if one["status"] in ("REFUTED", "UNCERTIFIED") else one["status"]
+        shares = ["-" if one[name] is None else _percent(one[name]) for name in MEASURED]
+        shares[1] += " =" if one["level"] else ""
+        judged = f"{one['judged']:,}" if one["judged"] else "-"
+        rows.append((one["name"], proof, share, *shares, judged))
     return table(rows, width=WIDTH)
 
 
 def _advice(found: dict[str, Any]) -> list[str]:
-    code, reason = found["recommended"]["code"], found["recommended"]["reason"]
-    return [f"use       {printable(code)}", *labelled("because", f"{reason}.")]
+    advice = found["recommended"]
+    lines = "\n".join(advice["commands"]) if advice["commands"] else advice["code"]
+    first, *more = (printable(line) for line in lines.splitlines())
+    text = [f"use       {first}", *(f"          {line}" for line in more)]
+    return [*text, *labelled("because", f"{advice['reason']}.")]
 
 
 def _suspects(found: dict[str, Any]) -> list[str]:

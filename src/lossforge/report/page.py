@@ -250,7 +250,7 @@ def _audit_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("classes", f"{len(data['classes']):,}"),
         ("labels wrong", f"{100 * noise['rate']:.1f} %"),
         ("suspicious", f"{len(found['suspects']):,}"),
-        ("loss", found["recommended"]["name"]),
+        ("train with", found["recommended"]["name"]),
     ]
 
 

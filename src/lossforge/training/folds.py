@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from .evaluate import predict
 from .loop import train
+from .method import Method
 from .sample_loss import LossLike
 from .samples import Samples
 from .seeds import generator
@@ -69,10 +70,11 @@ def split_folds(samples: Samples, assigned: Tensor) -> Iterator[Fold]:
     """
     for number in range(int(assigned.max()) + 1):
         rows, others = ((assigned == number).nonzero()[:, 0], (assigned != number).nonzero()[:, 0])
-        yield Fold(number, rows, _select(samples, others), _select(samples, rows))
+        yield Fold(number, rows, select(samples, others), select(samples, rows))
 
 
-def _select(samples: Samples, rows: Tensor) -> Samples:
+def select(samples: Samples, rows: Tensor) -> Samples:
+    """Return the samples at some positions."""
     return Samples(
         lambda positions, chance: samples.read(rows[positions], chance),
         samples.given[rows],
@@ -88,6 +90,7 @@ def fit_fold(
     *,
     seed: int,
     device: str = "cpu",
+    method: Method | None = None,
     patience: int | None = None,
     on_epoch: Callable[[int], object] | None = None,
 ) -> Prediction:
@@ -100,6 +103,7 @@ def fit_fold(
         settings: As for `train`.
         seed: As for `train`.
         device: Where to train.
+        method: As for `train`.
         patience: Stop after this many epochs without a higher mean log-likelihood of the held-out
             labels, and predict with the best epoch; None trains to the end.
         on_epoch: Called after every epoch with its number, counted from 1.
@@ -122,7 +126,17 @@ def fit_fold(
             raise _NoImprovementError
 
     with suppress(_NoImprovementError):
-        train(model, loss, fold.seen, {}, settings, seed=seed, device=device, on_epoch=end_epoch)
+        train(
+            model,
+            loss,
+            fold.seen,
+            {},
+            settings,
+            seed=seed,
+            method=method,
+            device=device,
+            on_epoch=end_epoch,
+        )
     if best is None:
         best = Prediction(predict(model, fold.held_out), settings.epochs)
     return best
