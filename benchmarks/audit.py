@@ -2,10 +2,11 @@
 
 Of each full case, an audit sees noisy labels alone; every candidate is then trained on all of them
 with three seeds and tested on clean labels. Of each rate-only case, only the noise rate is
-estimated. The cases are in audit_cases.json, written before any of them was run; "fresh" ones are
-full cases that were added when the others had shown that a proof should not come first. Each
-finished case is kept, so that the same command continues after an interruption; cases that are
-committed in records/ are not done again. --write puts the tables into docs/audit.md.
+estimated. The cases are in audit_cases.json, written before any of them was run. Full cases come in
+three rounds: the first had shown that a proof should not come first among level candidates, the
+"fresh" ones that no other order of these does better, and the "last" ones judge the rule that
+followed. Each finished case is kept, so that the same command continues after an interruption;
+cases that are committed in records/ are not done again. --write puts the tables into docs/audit.md.
 """
 
 import argparse
@@ -33,7 +34,13 @@ BEGIN, END = "<!-- audit cases: begin -->", "<!-- audit cases: end -->"
 DO: dict[str, Callable[[Case], dict[str, Any]]] = {
     "full": full_case,
     "rate": rate_case,
-    "fresh": full_case,  # with the rule that was chosen after the others
+    "fresh": full_case,  # with the rule that was chosen after these
+    "last": full_case,  # with the rule as it is
+}
+ROUNDS = {
+    "last": "with the rule as it is",
+    "fresh": "with a second rule, before it",
+    "full": "with a first rule, before both",
 }
 POINT = 0.01
 SUSPECTS = ("suspects", "cleanlab", "bayes")
@@ -217,7 +224,7 @@ def grouped(records: Sequence[Record], name: str) -> list[tuple[str, list[Record
 def tables(records: Sequence[Record], cases: Sequence[tuple[str, Case]]) -> str:
     """Write all tables, and how many of the cases they rest on."""
     planned, parts = Counter(what for what, _ in cases), []
-    for what, about in (("fresh", "with the rule as it is"), ("full", "with a rule before it")):
+    for what, about in ROUNDS.items():
         full = [one for one in records if one["what"] == what]
         if full:
             named = Counter(one["recommended"] for one in full).most_common()

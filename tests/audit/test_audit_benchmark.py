@@ -111,11 +111,11 @@ def test_noise_has_the_rate_and_kind_of_the_case(cases):
     assert {*clean.train.true[given != clean.train.true].tolist()} == {0}
 
 
-def test_the_cases_are_eighty_and_two_hundred_and_all_differ(benchmark):
+def test_the_cases_are_as_many_as_the_page_says_and_all_differ(benchmark):
     listed = benchmark.read_cases(benchmark.CASES)
-    assert len(listed) == len({case for _, case in listed}) == 280
+    assert len(listed) == len({case for _, case in listed}) == 306
     kinds = [what for what, _ in listed]
-    assert [kinds.count(what) for what in ("full", "fresh", "rate")] == [40, 40, 200]
+    assert [kinds.count(what) for what in ("full", "fresh", "last", "rate")] == [40, 26, 40, 200]
     assert len({case.data for _, case in listed}) == 4
     assert min(case.seed for _, case in listed) >= 100  # those below were used for design
 

@@ -9,7 +9,8 @@ from audit_fixtures import finding, labels, posterior
 import lossforge
 from lossforge.audit import CANDIDATES, estimate
 from lossforge.audit.candidates import (
-    PREFERRED,
+    CLEAR,
+    USUAL,
     certify_candidates,
     check_candidates,
     code_of,
@@ -94,14 +95,20 @@ def test_a_procedure_is_a_candidate_like_any_loss(found):
     assert "about 75.0 % of 300 held-out samples; next is BEF with 70.0 %" in advice.reason
 
 
-def test_between_equals_a_preferred_procedure_comes_before_a_proof(found):
-    candidates = certify_candidates(["BEF"], found)
-    candidates += [procedure(one, ()) for one in PROCEDURES]
-    scores = {"BEF": 0.7, "CE, suspects dropped": 0.695, "CE, suspects weighted": 0.692}
-    assert recommend(tried(candidates, **scores), found).name == "CE, suspects weighted"
-    scores["BEF"] = 0.72
-    assert recommend(tried(candidates, **scores), found).name == "BEF"
-    assert {*PREFERRED} == {one.name for one in PROCEDURES if one.suspects}
+def test_the_usual_procedure_is_chosen_unless_another_is_clearly_better(found):
+    candidates = certify_candidates(["BEF", "GCE"], found)
+    candidates += [procedure(one, ("lossforge clean",)) for one in PROCEDURES]
+    scores = {"BEF": 0.7 + CLEAR - 0.001, "GCE": 0.7, USUAL: 0.7}
+    advice = recommend(tried(candidates, **scores), found)
+    assert (advice.name, advice.commands) == (USUAL, ("lossforge clean",))
+    assert "BEF with 77.9 % is not clearly better" in advice.reason
+    assert "no guarantee for this noise; BEF would have one" in advice.reason
+    scores |= {"BEF": 0.7 + CLEAR + 0.001, "GCE": 0.7 + CLEAR + 0.002}
+    assert recommend(tried(candidates, **scores), found).name == "BEF"  # level, and proved
+    scores["GCE"] = 0.9
+    assert recommend(tried(candidates, **scores), found).name == "GCE"
+    del scores[USUAL]  # it was not tried
+    assert recommend(tried(candidates, **scores), found).name == "GCE"
 
 
 def test_only_those_of_the_last_round_are_compared(found):
