@@ -148,7 +148,7 @@ def test_the_tables_follow_the_records(benchmark):
     full += [record(benchmark, "full", 2, **{**FULL, "recommended": "BQF"})]
     rates = [record(benchmark, "rate", 3), record(benchmark, "rate", 4, truth=0.2)]
     text = benchmark.tables([*full, *rates], [("full", None)] * 2 + [("rate", None)] * 5)
-    assert "2 of 2 cases with a rule before it" in text
+    assert "2 of 2 cases with a first rule, before both" in text
     assert "| all | 2 | 1 of 2, 50 % [9, 91] | 1.0 | 2.0 | 1.00 | -1.00 |" in text
     assert "| always BQF | 2 of 2, 100 % [34, 100] | 0.0 | 0.0 |" in text
     assert "2 of 5 rate-only cases" in text
