@@ -31,9 +31,12 @@ def copy_project(folder: Path) -> Path:
 
 
 def make(project: Path, target: str, arguments: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a target of the copy's Makefile, installing nothing."""
+    """Run a target of the copy's Makefile, installing nothing.
+
+    A make that another make started tells which folder it enters and leaves: not here.
+    """
     installed = [word for stamp in ("bench", "dev") for word in ("-o", f".venv/.{stamp}")]
-    return run(project, "make", *installed, target, f"ARGS={arguments}")
+    return run(project, "make", "--no-print-directory", *installed, target, f"ARGS={arguments}")
 
 
 def run(project: Path, *command: object, **environment: str) -> subprocess.CompletedProcess[str]:
