@@ -21,7 +21,7 @@ def test_numbers_and_a_label_are_told_apart(tmp_path):
     assert found.dataset.train.inputs.shape == (120, 2)
     assert found.dataset.train.true is None
     assert found.dataset.tests == {}
-    assert found.notes[0] == "label column 'label', guessed from its name; label= names another"
+    assert found.notes[0] == "label column 'label', guessed from its name"
     assert found.notes[1] == "numbers and categories: 'size', 'weight'"
     assert found.where(0) == "animals.csv:2"
     assert found.text(0).startswith("size=")
@@ -47,7 +47,9 @@ def test_a_last_column_of_few_values_is_taken_for_the_label(tmp_path):
 
 def test_where_no_column_looks_like_a_label_it_is_asked_for(tmp_path):
     rows = [(i / 7, i / 3) for i in range(60)]
-    with pytest.raises(ValueError, match="cannot guess the label column; name it by label="):
+    with pytest.raises(
+        ValueError, match="cannot guess the label column; name it by `label`; the columns are"
+    ):
         read_table(table(tmp_path, ("a", "b"), rows))
 
 

@@ -241,7 +241,11 @@ def read_data(text: str, **options: Any) -> "str | OwnData":
     if not own.is_name(text):
         if text == Path(text).name and not Path(text).exists() and "." not in text:
             library.data.registry.find(text)  # its error lists the names
-        return own.describe(text, **{name: value or None for name, value in options.items()})
+        given = {name: value or None for name, value in options.items()}
+        found: OwnData = own.describe(text, **given)
+        for note in found.notes:
+            typer.echo(f"note: {note}", err=True)
+        return found
     refuse_own(options, f"{text} is a named data set")
     return text
 

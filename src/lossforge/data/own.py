@@ -51,6 +51,7 @@ SIZE = 32
 FEATURES = "patches:100"  # more atoms are worse for a few thousand images
 TEST_FRACTION = 0.2
 NO_WEIGHT = "none"
+ROLES = ("label", "columns", "true", "weight")  # what the columns of a table can be
 TRUE_NAMES = ("true", "y_true", "true_labels")
 
 
@@ -67,17 +68,21 @@ class OwnData:
         name: The file's name, or that of the folder with a slash behind it.
         place: The absolute path.
         options: What `load` takes, and the hash of the content.
+        notes: What was guessed about the columns of a table, or left out.
     """
 
     name: str
     place: str
     options: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def describe(
     path: PathLike, *, weight: str | None = None, features: str | None = None, **options: Any
 ) -> OwnData:
     """Describe a table, folder or file of arrays; options that are None are left out.
+
+    A table is read once for its notes, and so that its faults are found before a run begins.
 
     Args:
         path: The data.
@@ -100,11 +105,15 @@ def describe(
     given = {name: value for name, value in options.items() if value is not None}
     if weight is not None and weight != NO_WEIGHT:
         given["weight"] = weight
+    notes: tuple[str, ...] = ()
+    if place.suffix.lower() in SUFFIXES and place.is_file():
+        roles = {name: given[name] for name in ROLES if name in given}
+        notes = read_own_table(place, **roles, bare=is_rows(features)).notes
     if features is not None:
         given |= described(features)
     place = place.resolve()
     name = f"{place.name}/" if place.is_dir() else place.name
-    return OwnData(name, str(place), {**given, "hash": content_hash(place)})
+    return OwnData(name, str(place), {**given, "hash": content_hash(place)}, notes)
 
 
 def _names(place: Path) -> list[str]:

@@ -77,7 +77,7 @@ def read_own_table(
     notes = []
     if label is None:
         label, why = _guess_label(table, true, weight)
-        notes.append(f"label column {label!r}, guessed from {why}; label= names another")
+        notes.append(f"label column {label!r}, guessed from {why}")
     else:
         notes.append(f"label column {label!r}")
     if label == true:
@@ -89,12 +89,12 @@ def read_own_table(
     if len(classes) < 2:
         raise ValueError(
             f"{path}: {label!r} must have two classes or more, got only {classes[0]!r}; "
-            "label= names another column"
+            "name another column by `label`"
         )
     if len(classes) > len(table) / 2:
         raise ValueError(
             f"{path}: {label!r} has {len(classes)} different values in {len(table)} rows, too "
-            "many for classes; label= names another column"
+            "many for classes; name another column by `label`"
         )
     texts, others, left_out = _roles(table, answers, columns, weight)
     weights = None if weight is None else _weights(table, weight)
@@ -105,9 +105,7 @@ def read_own_table(
     for names, what in ((texts, "text"), (others, "numbers and categories")):
         if names and not bare:
             notes.append(f"{what}: {_listed(names)}")
-    notes += [
-        f"left out: {name!r} {why}; columns= names what to learn from" for name, why in left_out
-    ]
+    notes += [f"left out: {name!r} {why}" for name, why in left_out]
     ids = _ids(table, {*answers, *texts, *others})
     notes += [note for name in ids for note in _repeats(table, name)]
     return OwnTable(
@@ -136,7 +134,7 @@ def _check_features(
     try:
         check_complete(others, table)
     except ValueError as error:
-        advice = "fill it, remove the row, or name the columns to learn from by columns="
+        advice = "fill it, remove the row, or name the columns to learn from"
         raise ValueError(f"{error}; {advice}") from None
 
 
@@ -187,7 +185,7 @@ def _guess_label(
     if len(table.values) == 1 and ";" in last:
         raise ValueError(f"{table.path} is separated by semicolons; write it with commas")
     raise ValueError(
-        f"{table.path}: cannot guess the label column; name it by label=; "
+        f"{table.path}: cannot guess the label column; name it by `label`; "
         f"the columns are {_listed([*table.values])}"
     )
 

@@ -160,7 +160,7 @@ def _feature_names(
         if "" in names:
             raise ValueError(
                 f"{table.path} has a column without a name, perhaps row numbers; "
-                "name the feature columns by columns="
+                "name the columns to learn from"
             )
     for name in names:
         table[name]
@@ -311,7 +311,7 @@ class Encoder:
         if len(seen) > MOST_CATEGORIES:
             raise ValueError(
                 f"{train.path}: column {name!r} must have at most {MOST_CATEGORIES} categories, "
-                f"got {len(seen)}; is it a text (text={name!r}), or one to leave out (columns=...)?"
+                f"got {len(seen)}; is it a text, or to be left out? Name the columns to learn from"
             )
         return cls(name, categories=tuple(seen))
 
