@@ -276,6 +276,16 @@ def test_its_parameters_are_tuned(own, workers):
     assert len({trial["expression"] for trial in found["trials"]}) == 3
 
 
+def test_a_range_is_that_of_a_keyword_with_a_default(own):
+    pytest.importorskip("optuna")
+    file = Path("mine.py")
+    file.write_text(file.read_text().replace("scale=2.0", "scale"))
+    done = command("tune", "--loss", "mine.py:Unhinged", *SETTINGS, "--store", "search")
+    assert done.returncode == 2
+    assert "'scale', which must be a keyword with a default value" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.slow
 def test_an_audit_tries_it(own):
     pytest.importorskip("cleanlab")

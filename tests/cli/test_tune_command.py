@@ -56,8 +56,8 @@ def test_a_search_is_done_tested_drawn_and_shown_again(tmp_path):
     ("words", "complaint"),
     [
         (["--loss", "XYZ"], "unknown loss 'XYZ'"),
-        (["--loss", "GCE(q=0.5)"], "unknown loss"),
         (["--loss", "CE"], "CE has no parameters to tune"),
+        (["--loss", "GCE(q=0.5)"], "name the loss alone, got 'GCE(q=0.5)'"),
         (["--noise", "symmetric:1.5"], "the rate of noise must be in [0, 1]"),
         (["--noise", "nothing"], "noise must be"),
         (["--data", "nothing"], "unknown data"),

@@ -87,6 +87,8 @@ def make_plan(
     data_dir: PathLike | None = None,
 ) -> Plan:
     """Make the plan of a search; see `lossforge.tuning.tune`."""
+    if loss.rstrip().endswith(")"):
+        raise SpecError(f"the search sets the parameters: name the loss alone, got {loss!r}")
     name = find(loss).name
     space(name, 2)  # rejects a loss without parameters before any data are read
     settings = {"hold_out": HOLD_OUT, **(settings or {})}

@@ -16,6 +16,7 @@ the space is here and has coordinates of its own:
 * forward, backward: `rate` of the symmetric noise that T describes; 0.2 is tried first.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -78,6 +79,13 @@ def space(name: str, num_classes: int) -> Space:
         return DEPENDENT[entry.name](num_classes)
     if not entry.tune:
         raise SpecError(f"{entry.name} has no parameters to tune; GCE or BEF, for example, have")
+    usual = entry.parameters()
+    for key in entry.tune:
+        if usual.get(key, inspect.Parameter.empty) is inspect.Parameter.empty:
+            raise SpecError(
+                f"tune of {entry.name} has {key!r}, which must be a keyword with a default value; "
+                "the search begins there"
+            )
     return Space(entry.tune)
 
 
