@@ -1,9 +1,11 @@
 """The pages that people read: their code, commands, links and ids.
 
 A comment before a block of code speaks to the tests: `<!-- not run: reason -->` leaves the block
-out, `<!-- given: code -->` is what the reader has at this point.
+out, `<!-- given: code -->` is what the reader has at this point, and `<!-- needs: file -->` a file
+of LOSSFORGE_DATA that the reader has in the working folder; without it the block is left out.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -17,7 +19,9 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).parents[2]
 SHELL = ("", "bash", "console", "sh")
-NOTE = re.compile(r"<!-- (not run|given): (.*?) -->", re.DOTALL)
+DATA = Path(os.environ.get("LOSSFORGE_DATA", "none"))
+NOTE = re.compile(r"<!-- (not run|given|needs): (.*?) -->", re.DOTALL)
+KINDS = ("not run", "needs")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w])")
 
 
@@ -45,6 +49,12 @@ class Block:
     language: str
     code: str
     skipped: str = ""  # why it is not run
+    needs: str = ""  # a file in the folder of data
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is run here."""
+        return not self.skipped and (not self.needs or (DATA / self.needs).is_file())
 
     @property
     def prompted(self) -> bool:
@@ -82,8 +92,8 @@ def blocks(page: Path) -> list[Block]:
             if note and note[1] == "given":
                 found.append(Block(token.map[0], "given", note[2]))
         elif token.type == "fence":
-            skipped = note[2] if note and note[1] == "not run" else ""
-            found.append(Block(token.map[0], token.info.strip(), token.content, skipped))
+            skipped, needs = ((note and note[1] == kind and note[2]) or "" for kind in KINDS)
+            found.append(Block(token.map[0], token.info.strip(), token.content, skipped, needs))
             note = None
         elif token.type == "paragraph_open":
             note = None
@@ -99,10 +109,11 @@ def script(page: Path) -> tuple[str, dict[int, str]]:
     lines = [""] * (len(page.read_text(encoding="utf-8").splitlines()) + 1)
     lines[0] = "from page_run import mark, shell, write"
     shown: dict[int, str] = {}
-    last = None
+    last, left_out = None, False
     for block in blocks(page):
         at = block.line
-        if block.skipped:
+        left_out = not block.runs or (left_out and block.language == "text")  # and its output
+        if left_out:
             continue
         if block.language == "text":
             if last is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import typer
-from doc_pages import Block, blocks, name, pages, script, unlike
+from doc_pages import DATA, Block, blocks, name, pages, script, unlike
 from page_run import MARK
 from typer.testing import CliRunner
 
@@ -47,6 +47,8 @@ def _as_a_reader(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", SCRIPTS, ids=map(name, SCRIPTS))
 def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, tmp_path):
     code, shown = script(page)
+    for needed in {block.needs for block in blocks(page) if block.needs and block.runs}:
+        (tmp_path / Path(needed).name).symlink_to(DATA.resolve() / needed)
     file = tmp_path / f"{page.stem}.py"
     file.write_text(code)
     paths = [str(Path(__file__).parent), str(Path(lossforge.__file__).parents[1])]
@@ -55,7 +57,7 @@ def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(page, tmp_path)
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     _, *parts = done.stdout.split(MARK)
@@ -126,6 +128,19 @@ def test_a_page_with_wrong_output_is_found(tmp_path):
     assert unlike(shown[3], "30.0 3") == "41.5 is 30.0"
     assert unlike(shown[3], "40.0 3 more") is not None
     assert unlike("took ... s, 1.0 %", "took 3.14 s, 1.02 %") is None
+
+
+def test_a_block_may_need_a_file_of_data(tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    block = "<!-- needs: set/data.json -->\n```python\nopen('data.json')\n```\n"
+    page.write_text(f"{block}```text\n1\n```\n")
+    monkeypatch.setattr("doc_pages.DATA", tmp_path)
+    code, shown = script(page)
+    assert "data.json" not in code
+    assert not shown
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "data.json").touch()
+    assert "open('data.json')" in script(page)[0]
 
 
 def test_a_block_may_be_left_out_with_a_reason(tmp_path):
