@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from chromium import PROGRAM
 from doc_pages import ROOT
 from project import copy_project, make
 
@@ -14,6 +15,7 @@ from lossforge.catalog import names
 from lossforge.plot import explorer
 
 DOCS = ROOT / "docs"
+PHONE = 390  # pixels
 
 
 class Page(HTMLParser):
@@ -49,19 +51,38 @@ def broken(site: Path) -> list[str]:
     return found
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
-def test_the_site_builds_without_a_warning_and_lacks_nothing(tmp_path):
-    project = copy_project(tmp_path)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """What `make docs` builds."""
+    if shutil.which("make") is None:
+        pytest.skip("make is not installed")
+    project = copy_project(tmp_path_factory.mktemp("site"))
     done = make(project, "docs")
     assert done.returncode == 0, done.stderr
-    site = project / "build" / "docs"
+    return project / "build" / "docs"
+
+
+@pytest.mark.slow
+def test_the_site_lacks_nothing(site):
     assert broken(site) == []
     (home,) = Page(site / "index.html").pictures
     assert "cross entropy" in (site / home).read_text()
     assert len(Page(site / "catalog.html").pictures) == len(names())
     assert "explorer.html" in Page(site / "explore.html").targets
     assert (site / "explorer.html").read_text() == explorer()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")
+def test_nothing_is_clipped_on_a_phone(site, browser):
+    """No page is wider than the screen; a wide table or formula scrolls within its own frame."""
+    wide = {}
+    for page in sorted(site.rglob("*.html")):
+        browser.open(page, PHONE)
+        width = browser.run("document.documentElement.scrollWidth")
+        if width > PHONE:
+            wide[page.relative_to(site).as_posix()] = width
+    assert wide == {}
 
 
 def test_what_a_built_page_lacks_is_found(tmp_path):
