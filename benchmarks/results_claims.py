@@ -42,7 +42,7 @@ from lossforge.report.tables import Field, Sheet
 
 WAYS = (
     "So measure on your own labels: [`lossforge audit`](audit.md) estimates how many are wrong and "
-    "recommends a loss, [`lossforge tune`](tuning.md) searches parameters by held-out noisy "
+    "recommends how to train, [`lossforge tune`](tuning.md) searches parameters by held-out noisy "
     "labels, and [choose.md](choose.md) says where to start."
 )
 BEST_PLACES, MOST_BEHIND = 2, NEAR  # the claim: places among the ranks, points below the best

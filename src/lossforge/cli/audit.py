@@ -27,8 +27,8 @@ def audit(
     data: Annotated[
         str,
         typer.Argument(
-            help="A .csv, .tsv or .parquet file, a folder of class folders with images, or a data "
-            "set (`lossforge data list`)."
+            help="A .csv, .tsv, .parquet or .npz file, a folder of class folders with images, or a "
+            "data set (`lossforge data list`)."
         ),
     ],
     label: Annotated[
@@ -123,7 +123,7 @@ def audit(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Estimate how many labels are wrong and which, and recommend a loss for that noise.
+    """Estimate how many labels are wrong and which, and recommend how to train on them.
 
     A small network is cross-validated on the labels as they are; no true label is read. Writes
     index.html, suspects.csv, transition.csv (for `lossforge certify` and `lossforge design`) and

@@ -28,7 +28,7 @@ COMMANDS = {
     "run": "Do one run of a grid; `lossforge bench --executor print` prints these commands.",
     "tune": "Search the parameters of a loss on noisy labels; true labels are read once, at the "
     "end.",
-    "audit": "Estimate how many labels are wrong and which, and recommend a loss for that noise.",
+    "audit": "Estimate how many labels are wrong and which, and recommend how to train on them.",
     "clean": "Write data without the wrong labels that an audit found; the original is only read.",
     "report": "Print the tables of a folder of runs, and write a page with its tables and figures.",
     "data": "List, download and examine data sets.",
