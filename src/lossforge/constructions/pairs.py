@@ -78,8 +78,12 @@ class BinaryReduction(DeclaredLoss):
 
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         own, others, share = scores.rivals_of(target)
-        absent = own == -math.inf
+        top = torch.maximum(others.detach().amax(-1), own.detach())
+        absent = (own == -math.inf) & (top > -math.inf)
         total: Tensor = _PairSum.apply(torch.where(absent, 0.0, own), others, self.base)  # type: ignore[no-untyped-call]
+        # A logit of +inf has no softmax, nor has a row without a class, here as in cross entropy:
+        # 0 * inf is NaN.
+        total = total * (1 + 0 * top)
         if scores.normalised:
             total = torch.where(absent, self._from_nothing(others), total)
         return total * share
@@ -149,9 +153,7 @@ class _PairSum(torch.autograd.Function):
     @staticmethod
     def forward(own: Tensor, others: Tensor, base: BaseFunction) -> Tensor:
         def pair_sum(others: Tensor, own: Tensor) -> tuple[Tensor]:
-            value = base.value(Margin(own[:, None] - others)).sum(-1)
-            # a logit of +inf has no softmax, here as in cross entropy: 0 * inf is NaN
-            return (torch.add(value, torch.maximum(others.amax(-1), own), alpha=0),)
+            return (base.value(Margin(own[:, None] - others)).sum(-1),)
 
         (value,) = in_blocks(pair_sum, others, own)
         return value
