@@ -3,10 +3,11 @@
 Of each full case, an audit sees noisy labels alone; every candidate is then trained on all of them
 with three seeds and tested on clean labels. Of each rate-only case, only the noise rate is
 estimated. The cases are in audit_cases.json, written before any of them was run. Full cases come in
-three rounds: the first had shown that a proof should not come first among level candidates, the
-"fresh" ones that no other order of these does better, and the "last" ones judge the rule that
-followed. Each finished case is kept, so that the same command continues after an interruption;
-cases that are committed in records/ are not done again. --write puts the tables into docs/audit.md.
+four rounds: the first had shown that a proof should not come first among level candidates, the
+"fresh" ones that no other order of these does better, the "last" ones judge the rule that followed,
+and the "scaled" ones judge it with a penalty of linear models that follows the features. Each
+finished case is kept, so that the same command continues after an interruption; cases that are
+committed in records/ are not done again. --write puts the tables into docs/audit.md.
 """
 
 import argparse
@@ -35,12 +36,14 @@ DO: dict[str, Callable[[Case], dict[str, Any]]] = {
     "full": full_case,
     "rate": rate_case,
     "fresh": full_case,  # with the rule that was chosen after these
-    "last": full_case,  # with the rule as it is
+    "last": full_case,  # with the rule as it is, and a smaller penalty of linear models
+    "scaled": full_case,  # as it is
 }
 ROUNDS = {
-    "last": "with the rule as it is",
-    "fresh": "with a second rule, before it",
-    "full": "with a first rule, before both",
+    "scaled": "with the audit as it is",
+    "last": "with a smaller penalty of linear models, before it",
+    "fresh": "with a second rule, before both",
+    "full": "with a first rule, before all of these",
 }
 POINT = 0.01
 SUSPECTS = ("suspects", "cleanlab", "bayes")

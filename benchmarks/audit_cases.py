@@ -18,7 +18,14 @@ from lossforge.audit.audit import recipes_of
 from lossforge.audit.candidates import certify_candidates, procedure, recommend, with_trials
 from lossforge.audit.cross_validation import LOSS, fresh_network, settings_for, trial_epochs
 from lossforge.audit.noise import Estimated, estimate
-from lossforge.audit.recipes import PROCEDURES, Recipe, Schedule, Suspicion, suspicion
+from lossforge.audit.recipes import (
+    PROCEDURES,
+    Recipe,
+    Schedule,
+    Suspicion,
+    mean_square,
+    suspicion,
+)
 from lossforge.audit.trials import (
     EARLY,
     FOLDS,
@@ -29,6 +36,7 @@ from lossforge.audit.trials import (
     measure,
     true_class,
 )
+from lossforge.benchmark.run import samples
 from lossforge.catalog import read
 from lossforge.data import Dataset
 from lossforge.training import generator
@@ -205,7 +213,8 @@ def full_case(case: Case, keep: dict[str, Any] | None = None) -> dict[str, Any]:
     probs = torch.stack(runs).mean(0)
     noise = estimate(runs, given, generator=generator(case.seed, "resamples"))
     best = sorted(epochs)[len(epochs) // 2]
-    schedule = Schedule(trial_epochs(epochs, EPOCHS), best, len(given))
+    square = mean_square(samples(dataset, dataset.train))
+    schedule = Schedule(trial_epochs(epochs, EPOCHS), best, len(given), square)
     # the share of resampled proofs takes long, and no recommendation depends on it
     candidates = certify_candidates(LOSSES, replace(noise, resampled=()))
     candidates += [procedure(one, ()) for one in PROCEDURES]

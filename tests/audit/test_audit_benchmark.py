@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,10 @@ def test_noise_has_the_rate_and_kind_of_the_case(cases):
 
 def test_the_cases_are_as_many_as_the_page_says_and_all_differ(benchmark):
     listed = benchmark.read_cases(benchmark.CASES)
-    assert len(listed) == len({case for _, case in listed}) == 306
+    assert len(listed) == len({case for _, case in listed}) == 346
     kinds = [what for what, _ in listed]
-    assert [kinds.count(what) for what in ("full", "fresh", "last", "rate")] == [40, 26, 40, 200]
+    counts = {"full": 40, "fresh": 26, "last": 40, "scaled": 40, "rate": 200}
+    assert Counter(kinds) == counts
     assert len({case.data for _, case in listed}) == 4
     assert min(case.seed for _, case in listed) >= 100  # those below were used for design
 
@@ -148,7 +150,7 @@ def test_the_tables_follow_the_records(benchmark):
     full += [record(benchmark, "full", 2, **{**FULL, "recommended": "BQF"})]
     rates = [record(benchmark, "rate", 3), record(benchmark, "rate", 4, truth=0.2)]
     text = benchmark.tables([*full, *rates], [("full", None)] * 2 + [("rate", None)] * 5)
-    assert "2 of 2 cases with a first rule, before both" in text
+    assert "2 of 2 cases with a first rule, before all of these" in text
     assert "| all | 2 | 1 of 2, 50 % [9, 91] | 1.0 | 2.0 | 1.00 | -1.00 |" in text
     assert "| always BQF | 2 of 2, 100 % [34, 100] | 0.0 | 0.0 |" in text
     assert "2 of 5 rate-only cases" in text

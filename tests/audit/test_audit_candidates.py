@@ -101,7 +101,9 @@ def test_the_usual_procedure_is_chosen_unless_another_is_clearly_better(found):
     scores = {"BEF": 0.7 + CLEAR - 0.001, "GCE": 0.7, USUAL: 0.7}
     advice = recommend(tried(candidates, **scores), found)
     assert (advice.name, advice.commands) == (USUAL, ("lossforge clean",))
-    assert "BEF with 77.9 % is not clearly better" in advice.reason
+    assert "of 300 held-out samples; BEF with 77.9 % leads by less than 8 points" in advice.reason
+    later = with_trials(tried(candidates, **scores), {"GCE": Trial(0.6, 0.75, 900, True)})
+    assert "GCE with 75.0 % of 900 leads by less than 8 points" in recommend(later, found).reason
     assert "no guarantee for this noise; BEF would have one" in advice.reason
     scores |= {"BEF": 0.7 + CLEAR + 0.001, "GCE": 0.7 + CLEAR + 0.002}
     assert recommend(tried(candidates, **scores), found).name == "BEF"  # level, and proved

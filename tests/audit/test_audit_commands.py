@@ -15,7 +15,7 @@ from lossforge.audit.commands import WIDTH, commands
 from lossforge.audit.recipes import PROCEDURES, Schedule
 from lossforge.cli.main import app
 
-SCHEDULE = Schedule(30, 8, 1000)
+SCHEDULE = Schedule(30, 8, 1000, 50.0)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +48,7 @@ def test_a_procedure_without_suspects_is_one_command():
     assert early.startswith("lossforge train --data digits --loss CE --epochs 8 ")
     (linear,) = commands(recipe("linear"), ["digits"], None, SCHEDULE)
     assert 'model_options={"hidden": []}' in words(linear)
-    assert "weight_decay=0.001" in words(linear)
+    assert "weight_decay=0.015" in words(linear)
 
 
 @pytest.mark.parametrize("source", [[], ["digits", "--noise", "symmetric:0.4"]])

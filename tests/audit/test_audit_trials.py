@@ -11,10 +11,12 @@ from lossforge.audit.recipes import (
     Recipe,
     Schedule,
     Suspicion,
+    mean_square,
     suspicion,
     treat,
 )
 from lossforge.audit.trials import FOLDS, Judged, Trials, compete, measure, true_class
+from lossforge.benchmark.run import samples
 from lossforge.data import Dataset, Split
 from lossforge.noise import NoiseEstimate, corrupt, flips, symmetric
 from lossforge.training import Diverged, Samples, folds
@@ -105,7 +107,7 @@ def test_every_procedure_learns(recipe):
     assert (found.predicted == true[found.rows]).double().mean() > 0.9
 
 
-def test_a_linear_model_has_no_hidden_layer_and_the_usual_penalty(monkeypatch):
+def test_a_linear_model_has_no_hidden_layer_and_a_penalty_for_its_features(monkeypatch):
     made = []
     original = folds.train
 
@@ -114,8 +116,18 @@ def test_a_linear_model_has_no_hidden_layer_and_the_usual_penalty(monkeypatch):
         return original(model, loss, samples, tests, settings, **options)
 
     monkeypatch.setattr(folds, "train", train)
-    Trials(blobs()[0], SHORT).predict(PROCEDURES[0], 0)
-    assert made == [(2 * 3 + 3, 1 / 150)]
+    Trials(blobs()[0], replace(SHORT, square=2.0)).predict(PROCEDURES[0], 0)
+    assert made == [(2 * 3 + 3, 0.3 * 2 / 150)]
+
+
+def test_the_penalty_of_a_linear_model_follows_the_scale_of_the_features():
+    """Features ten times as long, with weights a tenth as large, make the same predictions."""
+    dataset, _ = blobs()
+    short = mean_square(samples(dataset, dataset.train))
+    inputs = dataset.train.inputs
+    assert short == pytest.approx(float(inputs.square().sum(1).mean()))
+    long = replace(dataset, train=replace(dataset.train, inputs=10 * inputs))
+    assert mean_square(samples(long, long.train)) == pytest.approx(100 * short)
 
 
 def test_early_stopping_takes_the_best_epoch():

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from ..benchmark.run import samples
 from ..data.source import PathLike
 from ..errors import check_integer, check_number, extra
 from ..training import Pace, generator
@@ -29,7 +30,7 @@ from .folder import check_folder, write_audit
 from .kept import Kept, unfinished
 from .noise import RESAMPLES, estimate
 from .progress import Progress
-from .recipes import PROCEDURES, Recipe, Schedule
+from .recipes import PROCEDURES, Recipe, Schedule, mean_square
 from .subject import Subject, check_labels
 from .trials import FOLDS as TRIAL_FOLDS
 from .trials import MOST, Trials, compete, measure, planned_cost, true_class
@@ -127,7 +128,7 @@ def audit(
         found, probs = _findings(subject, runs, losses, folds, seed)
         if subject.probs is not None:
             return write(found)
-        schedule = train.schedule(runs)
+        schedule = train.schedule(subject, runs)
         if procedures:
             found = _with_procedures(found, schedule, source, out)
         found = write(found)
@@ -173,11 +174,12 @@ class _Training:
             runs.append(run)
         return runs
 
-    def schedule(self, runs: Sequence[OutOfFold]) -> Schedule:
+    def schedule(self, subject: Subject, runs: Sequence[OutOfFold]) -> Schedule:
         """Choose how long to train, from the epochs at which cross entropy was best."""
         best = sorted(epoch for run in runs for epoch in run.epochs)
         rows = len(runs[0].probs)
-        return Schedule(trial_epochs(best, self.epochs), best[len(best) // 2], rows)
+        square = mean_square(samples(subject.dataset, subject.dataset.train))
+        return Schedule(trial_epochs(best, self.epochs), best[len(best) // 2], rows, square)
 
     def announce(
         self, found: Audit, schedule: Schedule, spent: float, budget: float | None

@@ -24,6 +24,7 @@ CANDIDATES = (
 # What was nearest to the best most often, and never far from it, in 66 simulated cases; the lead
 # that another needs, since smaller ones were luck or noise that looks like signal (docs/audit.md).
 USUAL, CLEAR = "linear, suspects dropped", 0.08
+LEVEL = "is not clearly better"
 LITTLE = 0.02  # noise rates below this make the choice of a loss unimportant
 Kind = Literal["loss", "procedure"]
 Status = Literal["PROVED", "REFUTED", "UNDECIDED", "UNCERTIFIED", "HOPELESS"]
@@ -217,11 +218,14 @@ def _measured(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
         f"trained so, a model predicts the true class of about {100 * _score(chosen):.1f} % of "
         f"{chosen.judged:,} held-out samples"
     )
-    others = [one for one in candidates if one.judged == chosen.judged and one is not chosen]
+    others = [one for one in candidates if one.judged >= chosen.judged and one is not chosen]
     if not others:
         return text
-    best = max(others, key=_score)
+    best = max(others, key=lambda one: (one.judged, _score(one)))  # of those tried longest
     share = f"{best.name} with {100 * _score(best):.1f} %"
+    if best.judged > chosen.judged:
+        share += f" of {best.judged:,}"
     if _score(best) > _score(chosen):
-        return f"{text}; {share} is not clearly better"
+        lead = f"leads by less than {100 * CLEAR:.0f} points" if chosen.name == USUAL else LEVEL
+        return f"{text}; {share} {lead}"
     return f"{text}; next is {share}"

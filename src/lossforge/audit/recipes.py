@@ -19,6 +19,8 @@ Treatment = Literal["drop", "relabel", "weigh"]
 TRIAL_LR = 2e-3
 LINEAR_LR = 1e-2  # Adam descends a convex objective quickly
 LINEAR_COST = 0.3  # in epochs of the network
+LINEAR_PENALTY = 0.3  # half of it times the squared weights, for features of length 1
+MEASURED = 1000  # samples whose features are measured
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,13 @@ class Schedule:
         epochs: The epochs of a full training.
         best_epoch: The epoch at which cross entropy is stopped early.
         rows: The number of all samples, which decides the batch size.
+        square: The mean squared length of their features, see `mean_square`.
     """
 
     epochs: int
     best_epoch: int
     rows: int
+    square: float = 1.0
 
     def settings(self, recipe: Recipe) -> Settings:
         """Return the training settings of a recipe."""
@@ -135,8 +139,9 @@ class Schedule:
             return settings_for(self.rows, self.best_epoch, lr=LR)
         settings = settings_for(self.rows, self.epochs, lr=TRIAL_LR, schedule="cosine")
         if recipe.linear:
-            # as if half the squared weights were added to the sum of the losses
-            return replace(settings, lr=LINEAR_LR, weight_decay=1 / self.rows)
+            # longer features need smaller weights, so that a penalty of one size would do less
+            decay = LINEAR_PENALTY * self.square / self.rows
+            return replace(settings, lr=LINEAR_LR, weight_decay=decay)
         return settings
 
     def cost(self, recipe: Recipe) -> float:
@@ -144,6 +149,12 @@ class Schedule:
         if recipe.early:
             return self.best_epoch
         return self.epochs * (LINEAR_COST if recipe.linear else 1)
+
+
+def mean_square(samples: Samples) -> float:
+    """Return the mean squared length of the features of samples, or of 1,000 spread over them."""
+    rows = torch.linspace(0, len(samples) - 1, min(len(samples), MEASURED)).long()
+    return float(samples.read(rows, None).flatten(1).double().square().sum(1).mean())
 
 
 def fit_recipe(
