@@ -137,7 +137,7 @@ def test_too_little_memory_is_told_in_words(capsys):
 
 def test_the_hint_to_report_can_be_pasted(monkeypatch, tmp_path):
     monkeypatch.setattr("lossforge.benchmark.executors.run_all", lambda *words, **options: None)
-    done = SimpleNamespace(failed=None)
+    done = SimpleNamespace(failed=None, tested_as_given=False)
     monkeypatch.setattr("lossforge.benchmark.records.read_record", lambda folder: done)
     store = tmp_path / "my $(runs)"
     words = ["--loss", "CE", "--noise", "clean", "--seeds", "0", "--set", "epochs=1"]

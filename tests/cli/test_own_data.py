@@ -144,6 +144,23 @@ def test_without_true_labels_it_is_told_what_was_tested(folder):
     assert "--label category --column message" in record.about["command"]
 
 
+@pytest.mark.parametrize("parts", [[""], ["train", "test"]])
+def test_labels_of_test_folders_count_as_right(folder, parts):
+    images = pytest.importorskip("PIL.Image")
+    chance = np.random.default_rng(0)
+    for part in parts:
+        for name in ("cat", "dog"):
+            place = Path("photos", part, name)
+            place.mkdir(parents=True)
+            for n in range(6):
+                pixels = chance.integers(0, 256, (16, 16, 3), dtype=np.uint8)
+                images.fromarray(pixels).save(place / f"{n}.png")
+    words = ["--data", "photos", "--features", "patches:8", "--set", "epochs=1"]
+    done = run("train", *words, "--set", "batch_size=4", "--store", "runs")
+    assert done.exit_code == 0, done.stderr
+    assert ("as given" in done.stderr) == (parts == [""])
+
+
 def test_the_content_is_part_of_the_run_and_the_place_is_not(folder):
     for place in ("tickets.csv", "moved/tickets.csv"):
         assert run(*TRAIN, "--data", place, "--store", "runs").exit_code == 0
@@ -272,6 +289,16 @@ def test_bench_takes_own_data_and_no_named_ones(folder):
     assert "noise   given" in done.stdout
     assert "must be your own data" in run(*words, "--data", "digits").stderr
     assert "which --data names" in run(*words, "--label", "category").stderr
+
+
+@pytest.mark.parametrize("true", [[], ["--true", "truth"]])
+def test_bench_tells_once_that_it_tested_on_labels_as_given(folder, true):
+    words = ["bench", "digits", "--data", "tickets.csv", "--label", "category", *true]
+    words += ["--loss", "CE,BEF", "--seeds", "0", "--column", "message", "--workers", "1", *QUICK]
+    done = run(*words, "--store", "grid")
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("note: tested on labels as given") == (not true)
+    assert all(one.tested_as_given == (not true) for one in read_records(Path("grid")))
 
 
 @pytest.mark.slow

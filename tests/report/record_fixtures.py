@@ -120,6 +120,7 @@ def write(store: Path, records: list[Record], **grid_fields) -> Path:
         folder.mkdir()
         names = ("id", "spec", "classes", "noise_rate", "metrics", "parameters")
         content = {name: getattr(one, name) for name in (*names, "transition", "failed")}
+        content |= {"tested_as_given": True} if one.tested_as_given else {}
         for file, value in (("spec", one.spec), ("record", sealed(content)), ("about", one.about)):
             (folder / f"{file}.json").write_text(json.dumps(value))
     if grid_fields:

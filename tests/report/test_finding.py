@@ -1,13 +1,15 @@
 """The sentences of a report say what its numbers say."""
 
 import statistics
+from dataclasses import replace
 
 import pytest
 import scipy.stats
 from record_fixtures import grid, write
 from test_statistics import made
 
-from lossforge.report import make_report
+from lossforge.benchmark.archive import pack
+from lossforge.report import make_report, write_report
 from lossforge.report.finding import NOTABLE, find, seeds_text, visible_difference
 from lossforge.report.results import Results
 from lossforge.report.statistics import differences_to, rank_losses
@@ -51,6 +53,30 @@ def test_losses_that_are_significantly_worse_are_not_called_level():
     level = sum(rank < critical for rank in range(1, 6))
     assert 0 < level < 5
     assert f"{level} of the 5 other losses are not significantly worse" in one.certainty
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("a.csv", "`--true COLUMN` tests"), ("photos/", "A folder `test` beside `train` tests")],
+)
+def test_test_labels_as_given_are_told_under_the_headline(tmp_path, name, advice):
+    plain = grid(("CE", "GCE"), ("clean",), (0, 1), data=name)
+    assert not find(Results(plain), None, "CE", []).caveat
+    given = [replace(one, tested_as_given=True, noise_rate=None) for one in plain]
+    store = write(tmp_path / "runs", given)
+    caveat = (
+        "Tested on labels as given; wrong ones among them lower every figure. "
+        f"{advice} on checked labels."
+    )
+    pack(store, tmp_path / "packed.jsonl.gz")
+    for place in (tmp_path / "packed.jsonl.gz", store):
+        report = make_report(place)
+        assert report.closing()[1] == f"note  {caveat}"
+    page = write_report(report, tmp_path / "page", "").read_text()
+    first, second, _ = caveat.split("`", 2)
+    head = page.split("</header>")[0]
+    assert f"{first}<code>{second}</code>" in head
+    assert head.index(first) < head.index("seeds")
 
 
 def test_without_ranks_the_mean_accuracy_leads():

@@ -105,6 +105,8 @@ def encode(grid: Grid, records: Sequence[Record], seconds: float = 0.0) -> bytes
         own = {name: getattr(record, name) for name in (*ARCHIVED, "loss_parameters")}
         own["spec"] = _without(record.spec, spec)
         own["about"] = _without(about, circumstances)
+        if record.tested_as_given:
+            own["tested_as_given"] = True
         lines.append(own | {"metrics": columns(record)})
     text = "".join(f"{_json(sealed(line))}\n" for line in lines)
     stream = io.BytesIO()

@@ -132,6 +132,7 @@ class RecordShape(Shape):
     transition: list[list[Positive]] | None = None
     failed: str | None = None
     loss_parameters: dict[str, Any] | None = None
+    tested_as_given: bool = False
     seal: str | None = None
 
 

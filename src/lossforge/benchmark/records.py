@@ -70,6 +70,8 @@ class Record:
         folder: The run's folder, with the record and the run's other files.
         loss_parameters: Numbers and other settings of the loss by name. Records of earlier
             versions lack them; those are read from the loss's text.
+        tested_as_given: Whether a user's own labels were tested on as given, some of which may be
+            wrong.
         sealed: Whether the record carries the hash of its contents, which those of earlier versions
             lack.
     """
@@ -85,6 +87,7 @@ class Record:
     failed: str | None = None
     folder: Path | None = None
     loss_parameters: dict[str, Any] | None = None
+    tested_as_given: bool = False
     sealed: bool = True
 
     def __post_init__(self) -> None:
@@ -369,6 +372,7 @@ def _record(header: Mapping[str, Any], line: dict[str, Any]) -> Record:
         "spec": _merged(header["spec"], line["spec"]),
         "metrics": list(_epochs(line["metrics"])),
         "loss_parameters": line.get("loss_parameters"),
+        "tested_as_given": line.get("tested_as_given", False),
     }
     about = _merged(header["about"], line["about"])
     is_sealed = "seal" in line

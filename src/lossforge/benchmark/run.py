@@ -303,6 +303,8 @@ def record(
         rate = noise_rate(train.true, train.given)
         if dataset.num_classes <= COUNTED_CLASSES:
             counts = confusion_counts(train.true, train.given, dataset.num_classes).tolist()
+    is_own = run.spec.place is not None
+    as_given = is_own and any(test.true is None for test in dataset.tests.values())
     return {
         "id": run.spec.id,
         "spec": run.spec.model_dump(exclude={"place"}),  # a path of this machine
@@ -313,6 +315,7 @@ def record(
         "parameters": tensors_hash(model.state_dict()),
         "failed": failed,
         "loss_parameters": loss_parameters(run.loss),
+        **({"tested_as_given": True} if as_given else {}),
     }
 
 

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn
 
 from . import library
 from .options import (
+    AS_GIVEN,
     OWN_DATA,
     Changes,
     Columns,
@@ -163,6 +164,8 @@ def bench(
         diverged = sum(record.failed is not None for record in records)
         if diverged:
             typer.echo(f"{diverged} runs diverged; the report names them", err=True)
+        if any(record.tested_as_given for record in records):
+            typer.echo(AS_GIVEN, err=True)
         typer.echo(place)
         hint = shlex.join(["lossforge", "report", str(place)])
         typer.echo(f"`{hint}` makes tables and figures of it", err=True)

@@ -85,6 +85,7 @@ OWN_OPTIONS = {
     "weight": "--weight",
     "features": "--features",
 }
+AS_GIVEN = "note: tested on labels as given, some of which may be wrong"
 OWN_DATA = "or your own: a .csv, .tsv, .parquet or .npz file, a folder of class folders."
 Label = Annotated[
     str | None,

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TimeRemainingColumn
 
 from . import library
 from .options import (
+    AS_GIVEN,
     OWN_DATA,
     Changes,
     Columns,
@@ -120,9 +121,8 @@ def train(
             raise ValueError(f"another process is already running this; see {folder}")
         if library.training.distributed.world()[0] == 0:
             record = library.records.read_record(folder)
-            place = run.spec.place
-            if place and record.noise_rate is None and not (Path(place) / "train").is_dir():
-                typer.echo("note: tested on labels as given, some of which may be wrong", err=True)
+            if record.tested_as_given:
+                typer.echo(AS_GIVEN, err=True)
             typer.echo(summary(record))
             typer.echo(f"run        {folder}")
             if record.failed:

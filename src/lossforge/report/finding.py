@@ -23,6 +23,7 @@ class Finding:
         certainty: How much of that is more than luck; may be empty.
         hint: What this number of seeds cannot show; empty if it shows a notable difference.
         seeds: The seeds that would show it; empty without a hint.
+        caveat: What makes the figures lower than they should be; may be empty.
     """
 
     leaders: Sequence[str]
@@ -30,6 +31,7 @@ class Finding:
     certainty: str
     hint: str
     seeds: Sequence[int]
+    caveat: str = ""
 
 
 def find(
@@ -65,7 +67,19 @@ def find(
         sentence += " on average" if len(ours) > 1 else ""
     resolution = visible_difference(differences)
     seeds, hint = _more_seeds(results, resolution)
-    return Finding(leaders, f"{sentence}.", _certainty(ranking, leaders, ours), hint, seeds)
+    certainty = _certainty(ranking, leaders, ours)
+    return Finding(leaders, f"{sentence}.", certainty, hint, seeds, _caveat(results))
+
+
+def _caveat(results: Results) -> str:
+    """Say that test labels may be wrong, and how to test on checked ones, where that is so."""
+    names = {record.spec["data"] for record in results.records if record.tested_as_given}
+    if not names:
+        return ""
+    is_folder = all(name.endswith("/") for name in names)
+    advice = "A folder `test` beside `train`" if is_folder else "`--true COLUMN`"
+    text = "Tested on labels as given; wrong ones among them lower every figure."
+    return f"{text} {advice} tests on checked labels."
 
 
 def _means(results: Results, measure: Measure) -> dict[str, float]:

@@ -91,7 +91,7 @@ class Report:
         return "\n\n".join(writers[form](sheet) for sheet in self.sheets) + "\n"
 
     def closing(self, width: int | None = None) -> list[str]:
-        """Say what was seen, how sure it is, and what to try next, in three lines.
+        """Say what was seen, how sure it is, and what to try next, a line each.
 
         Args:
             width: Width of the terminal, if the output is one: longer lines are broken.
@@ -103,6 +103,7 @@ class Report:
         own = "`lossforge audit FILE --label COLUMN` looks for wrong labels in your own data."
         lines = {
             "seen": found.sentence,
+            **({"note": found.caveat} if found.caveat else {}),
             "sure": sure or "there is no other loss to compare with.",
             "next": more + own,
         }
