@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import lossforge
 from lossforge.benchmark import execute, read_spec
-from lossforge.benchmark.records import read_records
+from lossforge.benchmark.records import read_grids, read_records
 from lossforge.cli.main import app
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -285,6 +285,7 @@ def test_bench_takes_own_data_and_no_named_ones(folder):
     words = ["bench", "digits", "--dry-run", "--loss", "CE"]
     done = run(*words, "--data", "tickets.csv", "--label", "category")
     assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith("digits: tickets.csv\nstore   runs/tickets-")
     assert "data    tickets.csv, mlp" in done.stdout
     assert "noise   given" in done.stdout
     assert "must be your own data" in run(*words, "--data", "digits").stderr
@@ -298,6 +299,8 @@ def test_bench_tells_once_that_it_tested_on_labels_as_given(folder, true):
     done = run(*words, "--store", "grid")
     assert done.exit_code == 0, done.stderr
     assert done.stderr.count("note: tested on labels as given") == (not true)
+    assert "tickets: 2 of 2 runs" in done.stderr
+    assert [one.title for one in read_grids(Path("grid"))] == ["tickets.csv"]
     assert all(one.tested_as_given == (not true) for one in read_records(Path("grid")))
 
 

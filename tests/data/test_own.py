@@ -170,6 +170,20 @@ def test_arrays_that_cannot_be_used_are_told_in_one_line(tmp_path, arrays, match
     assert "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("tickets.csv", "tickets"),
+        ("tickets.v2.parquet", "tickets.v2"),
+        ("my photos/", "my-photos"),
+        ("photos.2026/", "photos.2026"),
+        ("(.csv", "data"),
+    ],
+)
+def test_a_folder_can_be_named_after_the_data(name, stem):
+    assert own.OwnData(name, f"/somewhere/{name}").stem == stem
+
+
 def test_other_content_has_another_hash_and_is_refused(tickets, photos):
     described = own.describe(tickets, label="category", true=None)
     assert described.name == "tickets.csv"

@@ -423,7 +423,7 @@ def narrow(
 
     Args:
         grid: The grid.
-        data: A user's own data, on which the first part is done with its labels as given.
+        data: A user's own data, the title, on which the first part is done with labels as given.
         losses: Rows of the grid by name, or other losses; all rows if none.
         noise: Label noise; that of the grid if none.
         methods: Training methods; those of the grid if none.
@@ -447,4 +447,4 @@ def narrow(
         found = _changed(part, changes, allowed, **replaced)
         reduced = changes and data is None
         parts.append(found.model_copy(update={"protocol": "reduced"}) if reduced else found)
-    return grid.model_copy(update={"parts": parts})
+    return grid.model_copy(update={"parts": parts, "title": data.name if data else grid.title})

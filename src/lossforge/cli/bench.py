@@ -81,7 +81,10 @@ def bench(
     changes: Changes = None,
     store: Annotated[
         Path | None,
-        typer.Option(help="Folder of runs; runs/NAME by default.", show_default=False),
+        typer.Option(
+            help="Folder of runs; runs/NAME by default, and runs/FILE-ID for your own data.",
+            show_default=False,
+        ),
     ] = None,
     executor: Annotated[
         str, typer.Option(help="Where to run: local, ray, slurm, or print for shell lines.")
@@ -119,11 +122,10 @@ def bench(
                 typer.echo(f"{name:24}{library.grid.read_grid(name).title}")
             return
         library.executors.find_executor(executor)
+        own = _own(data, label=label, true=true, columns=column, weight=weight, features=features)
         grid = library.grid.narrow(
             library.grid.read_grid(spec),
-            data=_own(
-                data, label=label, true=true, columns=column, weight=weight, features=features
-            ),
+            data=own,
             losses=separate(loss),
             noise=separate(noise),
             methods=separate(method),
@@ -134,9 +136,10 @@ def bench(
         parts = grid.resolve()
         runs = [run for part in parts for run in part]
         specs = [run.spec for run in runs]
-        place = store or Path("runs") / grid.name
+        name = own.stem if own else grid.name
+        place = store or Path("runs") / name
         # another protocol or data set does not belong in the same tables
-        if (changes or data) and store is None:
+        if (changes or own) and store is None:
             place = place.with_name(f"{place.name}-{specs[0].id[:6]}")
         at_once = workers or library.executors.local.processors()
         if dry_run:
@@ -144,7 +147,7 @@ def bench(
             return
         _check(parts, data_dir)
         library.grid.save_grid(place, grid, specs)
-        with _progress(grid.name, place, specs, at_once) as show:
+        with _progress(name, place, specs, at_once) as show:
             library.executors.run_all(
                 executor,
                 place,

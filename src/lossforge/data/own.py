@@ -1,6 +1,7 @@
 """A user's own data in every command: a table, a folder of images, or arrays."""
 
 import csv
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -75,6 +76,12 @@ class OwnData:
     place: str
     options: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """The name without its ending, as a folder can be named after it."""
+        name = self.name[:-1] if self.name.endswith("/") else Path(self.name).stem
+        return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "data"
 
 
 def describe(
