@@ -292,6 +292,24 @@ def test_bench_takes_own_data_and_no_named_ones(folder):
     assert "which --data names" in run(*words, "--label", "category").stderr
 
 
+@pytest.mark.parametrize("path", ["tickets.csv", "missing.tsv", "a.parquet", "a.npz", "my photos"])
+@pytest.mark.parametrize("words", [["bench"], ["bench", "digits"], ["train"], ["tune"]])
+def test_data_typed_without_their_option_are_told(folder, words, path):
+    Path("my photos").mkdir()
+    done = run(*words, path, "--label", "category")
+    assert done.exit_code == 2
+    assert f"{path} is data, not " in done.stderr
+    assert done.stderr.rstrip().endswith(f": write --data {shlex.quote(path)}")
+
+
+def test_other_arguments_that_are_too_many_are_told_as_before(folder):
+    Path("digits").mkdir()
+    assert run("bench", "digits", "--dry-run").exit_code == 0  # a preset, whatever lies here
+    done = run("train", "digit", "more")
+    assert done.exit_code == 2
+    assert "Got unexpected extra argument(s) (digit more)" in done.stderr
+
+
 @pytest.mark.parametrize("true", [[], ["--true", "truth"]])
 def test_bench_tells_once_that_it_tested_on_labels_as_given(folder, true):
     words = ["bench", "digits", "--data", "tickets.csv", "--label", "category", *true]

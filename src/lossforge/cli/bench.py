@@ -23,6 +23,7 @@ from .options import (
     TrueLabel,
     Trust,
     Weight,
+    data_not_named,
     one_line_errors,
     pick_device,
     read_data,
@@ -122,6 +123,8 @@ def bench(
                 typer.echo(f"{name:24}{library.grid.read_grid(name).title}")
             return
         library.executors.find_executor(executor)
+        if spec not in library.grid.presets() and library.data.own.is_path(spec):
+            raise ValueError(data_not_named(spec, "a grid"))
         own = _own(data, label=label, true=true, columns=column, weight=weight, features=features)
         grid = library.grid.narrow(
             library.grid.read_grid(spec),

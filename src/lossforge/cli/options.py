@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from .. import interrupts
 from ..errors import check_integer
@@ -152,6 +153,23 @@ def new_app(**settings: Any) -> typer.Typer:
     )
 
 
+class PlainCommand(TyperCommand):
+    """A command that says how own data are named if they are typed as an argument."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        names = {name for one in self.params for name in one.opts}
+        if not names >= {"--data", "--label"}:
+            return super().parse_args(ctx, args)
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, args)
+        for word in rest:
+            if library.data.own.is_path(word):
+                ctx.fail(data_not_named(word, "an option"))
+        if rest:
+            ctx.fail(f"Got unexpected extra argument(s) ({' '.join(rest)})")
+        return rest
+
+
 @contextmanager
 def one_line_errors() -> Iterator[None]:
     """Print user errors as one line and exit with status 2; exit as a signal demands.
@@ -249,6 +267,11 @@ def read_data(text: str, **options: Any) -> "str | OwnData":
         return found
     refuse_own(options, f"{text} is a named data set")
     return text
+
+
+def data_not_named(path: str, expected: str) -> str:
+    """The message for a path of own data that was typed without `--data`."""
+    return f"{path} is data, not {expected}: write --data {shlex.quote(path)}"
 
 
 def refuse_own(options: Mapping[str, Any], reason: str) -> None:

@@ -61,6 +61,11 @@ def is_name(data: str) -> bool:
     return data.lower() in data_names() and Path(data).name == data
 
 
+def is_path(text: str) -> bool:
+    """Check whether this is the path of a folder, or of a file with an ending of own data."""
+    return Path(text).is_dir() or Path(text).suffix.lower() in (*SUFFIXES, ARRAYS)
+
+
 @dataclass(frozen=True)
 class OwnData:
     """A user's own data as a run describes them.
