@@ -51,6 +51,11 @@ class Spherical(ProbabilityLoss):
         return -torch.expm1(own - norm)
 
 
+class Plain(torch.nn.Module):
+    def forward(self, logits, target):
+        return torch.nn.functional.cross_entropy(logits, target)
+
+
 @dataclass(frozen=True)
 class Cosine(base.Smooth):
     c: float = 0.25
@@ -154,6 +159,7 @@ def test_base_functions_and_registered_functions_are_read_too(own):
         ("Abstract", "must be a class of losses"),
         ("instance", "must be a class of losses"),
         ("torch", "must be a class of losses"),
+        ("Plain", r"Plain is a plain torch module: derive it from lossforge\.Loss .* per_sample"),
         ("Missing", "has no 'Missing'"),
     ],
 )

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import TypeVar
 
+from torch import nn
+
 from ..base import BaseFunction
 from ..errors import SpecError
 from ..loss import Loss
@@ -160,6 +162,12 @@ def member(name: str) -> Maker:
     if inspect.isclass(found) and issubclass(found, Loss | BaseFunction):
         if not inspect.isabstract(found):
             return found
+    elif inspect.isclass(found) and issubclass(found, nn.Module):
+        raise SpecError(
+            f"{name} is a plain torch module: derive it from lossforge.Loss in place of nn.Module, "
+            "and write per_sample(logits, target), a value for each row, in place of forward; "
+            "docs/extend.md has examples"
+        )
     elif any(found is one for one in _FACTORIES):
         return found  # type: ignore[no-any-return]
     raise SpecError(
