@@ -217,6 +217,14 @@ def test_nothing_of_the_user_is_deleted(tmp_path):
     assert [path.name for path in place.iterdir()] == ["thesis.tex"]
 
 
+def test_a_page_of_the_user_is_not_overwritten(tmp_path):
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"index.html' is not the page of an audit"):
+        check_folder(tmp_path)
+    (tmp_path / "audit.json").write_text("{}")
+    check_folder(tmp_path)
+
+
 def test_a_file_in_the_way_of_the_parts_is_named_first(tmp_path):
     (tmp_path / "unfinished").write_text("")
     with pytest.raises(ValueError, match="unfinished' must be a folder or absent"):

@@ -17,7 +17,8 @@ from .subject import Subject
 
 PAGE = "index.html"
 PICTURES = 20_000_000  # characters of images on the page; the suspects after them have none
-FILES = (PAGE, "suspects.csv", "transition.csv", "audit.json")
+FINDINGS = "audit.json"
+FILES = (PAGE, "suspects.csv", "transition.csv", FINDINGS)
 
 
 def default_folder(data: PathLike) -> Path:
@@ -39,6 +40,11 @@ def check_folder(folder: PathLike) -> None:
     for name in FILES:
         if (path / name).is_dir():
             raise ValueError(f"{str(path / name)!r} must be a file or absent, it is a folder")
+    if (path / PAGE).exists() and not (path / FINDINGS).exists():
+        raise ValueError(
+            f"{str(path / PAGE)!r} is not the page of an audit, which has {FINDINGS} beside it; "
+            "write the audit to another folder"
+        )
     check_place(path)
     try:
         with tempfile.TemporaryFile(dir=there):
@@ -68,7 +74,8 @@ def write_audit(
     pictures = _pictures(found, on_picture or (lambda done, total: None))
     page = audit_page(plain, command=command, pictures=pictures, cleaning=cleaning)
     contents = (page, found.suspects_csv(), found.transition_csv(), json.dumps(plain) + "\n")
-    for name, content in zip(FILES, contents, strict=True):
+    # the page last: a page without the findings counts as the user's own
+    for name, content in reversed([*zip(FILES, contents, strict=True)]):
         write_atomically(folder / name, content.encode())
     return folder / PAGE
 
