@@ -184,6 +184,35 @@ def test_a_folder_can_be_named_after_the_data(name, stem):
     assert own.OwnData(name, f"/somewhere/{name}").stem == stem
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        lambda n: f"2026-03-{1 + n % 28:02} 09:{n % 60:02}:00",
+        lambda n: f"2026-03-{1 + n % 28:02}T09:{n % 60:02}:00.123456Z" if n % 7 else "",
+        lambda n: f"2026-{1 + n % 12:02}-{1 + n % 28:02}",
+    ],
+)
+def test_times_are_left_out_unless_they_are_named(tmp_path, times):
+    path = tmp_path / "times.csv"
+    kinds = ["fruit", "metal"]
+    rows = [f"{times(n)},an {kinds[n % 2]} of kind {n},{kinds[n % 2]}" for n in range(60)]
+    path.write_text("\n".join(["created,message,label", *rows]))
+    found = own.read_own_table(path)
+    assert "left out: 'created' holds times" in found.notes
+    assert found.texts == ("message",)
+    assert found.ids == ()
+    assert not any("repeats" in note for note in found.notes)
+    named = own.read_own_table(path, columns=["created", "message"])
+    assert "created" in (*named.texts, *named.others)
+
+
+def test_sentences_with_dates_are_text(tmp_path):
+    path = tmp_path / "sentences.csv"
+    rows = [f"2026-03-{1 + n % 28:02} was day {n},{'ab'[n % 2]}" for n in range(60)]
+    path.write_text("\n".join(["message,label", *rows]))
+    assert own.read_own_table(path).texts == ("message",)
+
+
 def test_other_content_has_another_hash_and_is_refused(tickets, photos):
     described = own.describe(tickets, label="category", true=None)
     assert described.name == "tickets.csv"

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
 
 from torch import Tensor
 
@@ -67,8 +68,8 @@ def read_own_table(
     Args:
         path: The file; CSV and TSV have a header and are UTF-8.
         label: The label column; if None, guessed from its name or else from its values.
-        columns: The feature columns; if None, all columns except the labels, row numbers and
-            columns with a different value in nearly every row.
+        columns: The feature columns; if None, all columns except the labels, row numbers, dates
+            and times, and columns with a different value in nearly every row.
         true: A column of true labels.
         weight: A column of weights, one for each row, of 0 or more.
         bare: Whether the features come from elsewhere, so that the table need not have any.
@@ -219,6 +220,8 @@ def _roles(
         numeric = numbers(values) is not None
         if name == weight or (columns is None and name == WEIGHT):
             left_out.append((name, "holds weights of labels"))
+        elif columns is None and not numeric and _holds_times(values):
+            left_out.append((name, "holds times"))
         elif not numeric and _is_text(values, distinct):
             texts.append(name)
         elif columns is None and _numbers_rows(values):
@@ -238,11 +241,13 @@ def _roles(
 
 
 def _ids(table: Columns, used: Collection[str]) -> tuple[str, ...]:
-    """Return the unused columns that identify rows."""
+    """Return the unused columns that identify rows; times may repeat by chance."""
     return tuple(
         name
         for name, values in table.values.items()
-        if name not in used and len({str(value) for value in values}) > len(values) / 2
+        if name not in used
+        and len({str(value) for value in values}) > len(values) / 2
+        and not _holds_times(values)
     )
 
 
@@ -258,6 +263,21 @@ def _is_text(values: Sequence[object], distinct: int) -> bool:
     """Check whether most values have several words, and few values repeat."""
     several = sum(isinstance(value, str) and len(value.split()) > 1 for value in values)
     return several > len(values) / 2 and distinct > len(values) / 4
+
+
+def _holds_times(values: Sequence[object]) -> bool:
+    """Check whether all values that are there are dates, with or without times of day."""
+    found = [value for value in values if not _is_missing(value)]
+    return bool(found) and all(map(_is_time, found))
+
+
+def _is_time(value: object) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, date)
+    try:
+        return value.strip()[4:5] == "-" and bool(datetime.fromisoformat(value.strip()))
+    except ValueError:
+        return False
 
 
 def _numbers_rows(values: Sequence[object]) -> bool:
