@@ -117,6 +117,23 @@ def test_a_reader_that_is_gone_ends_a_command_quietly(words):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_amid_a_long_output_ends_it_too(unbuffered):
+    code = (
+        "from lossforge.cli.output import checked_output\n"
+        "with checked_output():\n"
+        "    print('x' * 10_000_000)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    process.stdout.read(1)
+    process.stdout.close()
+    assert process.wait(300) == 141
+
+
 @pytest.mark.parametrize("words", OUTPUTS, ids=" ".join)
 def test_a_closed_output_is_one_line_and_a_status(words):
     line = " ".join([sys.executable, "-m", "lossforge", *words])

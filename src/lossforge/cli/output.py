@@ -186,8 +186,11 @@ def checked_output() -> Iterator[None]:
     """Exit with one line if standard output cannot be written; quietly if its reader is gone."""
     _open_closed()
     plain = sys.stdout
+    # Under PYTHONUNBUFFERED there is no buffer, and what a write leaves over would be lost.
+    is_raw = isinstance(plain.buffer, io.RawIOBase)
+    buffer = io.BufferedWriter(plain.buffer) if is_raw else plain.buffer
     checked = sys.stdout = _Output(
-        plain.buffer, encoding=plain.encoding, errors=plain.errors, write_through=True
+        buffer, encoding=plain.encoding, errors=plain.errors, write_through=True
     )
     try:
         try:
@@ -205,6 +208,8 @@ def checked_output() -> Iterator[None]:
     finally:
         sys.stdout = plain
         checked.detach()
+        if is_raw:
+            cast(io.BufferedWriter, buffer).detach()
 
 
 def _open_closed() -> None:
