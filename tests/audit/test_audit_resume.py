@@ -217,9 +217,10 @@ def test_nothing_of_the_user_is_deleted(tmp_path):
     assert [path.name for path in place.iterdir()] == ["thesis.tex"]
 
 
-def test_a_page_of_the_user_is_not_overwritten(tmp_path):
-    (tmp_path / "index.html").write_text("mine")
-    with pytest.raises(ValueError, match=r"index.html' is not the page of an audit"):
+@pytest.mark.parametrize("name", ["index.html", "transition.csv"])
+def test_a_file_of_the_user_is_not_overwritten(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"{name}' is not from an audit"):
         check_folder(tmp_path)
     (tmp_path / "audit.json").write_text("{}")
     check_folder(tmp_path)

@@ -120,8 +120,7 @@ def test_a_linear_model_has_no_hidden_layer_and_a_penalty_for_its_features(monke
     assert made == [(2 * 3 + 3, 0.3 * 2 / 150)]
 
 
-def test_the_penalty_of_a_linear_model_follows_the_scale_of_the_features():
-    """Features ten times as long, with weights a tenth as large, make the same predictions."""
+def test_the_mean_square_is_that_of_the_features():
     dataset, _ = blobs()
     short = mean_square(samples(dataset, dataset.train))
     inputs = dataset.train.inputs

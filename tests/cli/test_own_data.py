@@ -308,6 +308,7 @@ def test_other_arguments_that_are_too_many_are_told_as_before(folder):
     done = run("train", "digit", "more")
     assert done.exit_code == 2
     assert "Got unexpected extra argument(s) (digit more)" in done.stderr
+    assert run("train", 300 * "a").exit_code == 2  # longer than a name of a file can be
 
 
 @pytest.mark.parametrize("true", [[], ["--true", "truth"]])

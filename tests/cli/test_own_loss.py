@@ -126,6 +126,7 @@ def test_other_code_is_another_run(own):
         ("os:system('true')", "os:system must be a class of losses or base functions"),
         ("missing.py:Loss", "missing.py: no such file"),
         ("mine.py", "mine.py must be followed by a class in it: mine.py:NAME"),
+        ("0.5*mine.py + CE", "mine.py must be followed by a class in it: mine.py:NAME"),
     ],
 )
 def test_what_is_no_loss_is_refused_in_every_command(own, text, told):

@@ -198,7 +198,7 @@ def test_times_are_left_out_unless_they_are_named(tmp_path, times):
     rows = [f"{times(n)},an {kinds[n % 2]} of kind {n},{kinds[n % 2]}" for n in range(60)]
     path.write_text("\n".join(["created,message,label", *rows]))
     found = own.read_own_table(path)
-    assert "left out: 'created' holds times" in found.notes
+    assert "left out: 'created' holds dates or times" in found.notes
     assert found.texts == ("message",)
     assert found.ids == ()
     assert not any("repeats" in note for note in found.notes)

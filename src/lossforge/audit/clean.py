@@ -19,6 +19,7 @@ from ..data.tables import label_name, read_columns
 from ..errors import extra
 from ..files import check_not_read, draft_of, write_atomically
 from ..text import csv_text, encodable, from_csv_cell
+from .folder import FINDINGS
 from .read import list_images
 
 How = Literal["drop", "relabel", "weights"]
@@ -102,7 +103,7 @@ def clean(
 
 
 def _read_audit(folder: Path, source: Path) -> dict[str, Any]:
-    path = folder / "audit.json"
+    path = folder / FINDINGS
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: `lossforge audit {source}` writes it")
     try:

@@ -40,9 +40,10 @@ def check_folder(folder: PathLike) -> None:
     for name in FILES:
         if (path / name).is_dir():
             raise ValueError(f"{str(path / name)!r} must be a file or absent, it is a folder")
-    if (path / PAGE).exists() and not (path / FINDINGS).exists():
+    foreign = [path / name for name in FILES if (path / name).exists()]
+    if foreign and not (path / FINDINGS).exists():
         raise ValueError(
-            f"{str(path / PAGE)!r} is not the page of an audit, which has {FINDINGS} beside it; "
+            f"{str(foreign[0])!r} is not from an audit, which has {FINDINGS} beside it; "
             "write the audit to another folder"
         )
     check_place(path)
@@ -74,7 +75,7 @@ def write_audit(
     pictures = _pictures(found, on_picture or (lambda done, total: None))
     page = audit_page(plain, command=command, pictures=pictures, cleaning=cleaning)
     contents = (page, found.suspects_csv(), found.transition_csv(), json.dumps(plain) + "\n")
-    # the page last: a page without the findings counts as the user's own
+    # the findings first: files without them count as the user's own
     for name, content in reversed([*zip(FILES, contents, strict=True)]):
         write_atomically(folder / name, content.encode())
     return folder / PAGE

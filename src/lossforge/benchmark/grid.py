@@ -423,7 +423,7 @@ def narrow(
 
     Args:
         grid: The grid.
-        data: A user's own data, the title, on which the first part is done with labels as given.
+        data: A user's own data: the first part is run on it, with labels as given; the title.
         losses: Rows of the grid by name, or other losses; all rows if none.
         noise: Label noise; that of the grid if none.
         methods: Training methods; those of the grid if none.

@@ -80,9 +80,9 @@ def admit(texts: Iterable[str], *, hashes: Mapping[str, str] | None = None) -> N
         hashes: The SHA-256 that the source of a file or module must have, by its name.
     """
     texts = list(texts)
-    for text in map(str.strip, texts):
-        if text.endswith(".py"):
-            raise SpecError(f"{text} must be followed by a class in it: {text}:NAME")
+    for text in texts:
+        if file := re.search(r"[\w./-]+\.py(?![\w:./-])", text):
+            raise SpecError(f"{file[0]} must be followed by a class in it: {file[0]}:NAME")
     code.load([place for text in texts for place in outside(text)], hashes=hashes)
     for text in texts:
         for place, name in code.places(text):

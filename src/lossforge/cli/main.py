@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import unknown
-from .options import PlainCommand, new_app, with_new_names
+from .options import OwnDataCommand, new_app, with_new_names
 from .output import checked_output, visible_controls
 
 # name: the first line of its help; a test compares the two
@@ -55,7 +55,7 @@ class Commands(TyperGroup):
         found = getattr(module, cmd_name)
         if not isinstance(found, typer.Typer):
             function, found = found, new_app()
-            found.command(cmd_name, cls=PlainCommand)(function)
+            found.command(cmd_name, cls=OwnDataCommand)(function)
         return typer.main.get_command(found)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

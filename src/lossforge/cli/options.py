@@ -153,12 +153,12 @@ def new_app(**settings: Any) -> typer.Typer:
     )
 
 
-class PlainCommand(TyperCommand):
+class OwnDataCommand(TyperCommand):
     """A command that says how own data are named if they are typed as an argument."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         names = {name for one in self.params for name in one.opts}
-        if not names >= {"--data", "--label"}:
+        if ctx.resilient_parsing or not names >= {"--data", "--label"}:
             return super().parse_args(ctx, args)
         ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args)
@@ -262,8 +262,9 @@ def read_data(text: str, **options: Any) -> "str | OwnData":
             library.data.registry.find(text)  # its error lists the names
         given = {name: value or None for name, value in options.items()}
         found: OwnData = own.describe(text, **given)
-        for note in found.notes:
-            typer.echo(f"note: {note}", err=True)
+        if library.training.distributed.world()[0] == 0:
+            for note in found.notes:
+                typer.echo(f"note: {note}", err=True)
         return found
     refuse_own(options, f"{text} is a named data set")
     return text

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TimeRemainingColumn
 
 from . import library
 from .options import (
+    AS_GIVEN,
     FORMS,
     OWN_DATA,
     AsJson,
@@ -71,7 +72,7 @@ def tune(
         int, typer.Option(help="Seed of noise, weights, held-out part and search.")
     ] = 0,
     final_seeds: Annotated[
-        int, typer.Option(help="Pairs of final runs, tested on true labels; 0 for none.")
+        int, typer.Option(help="Pairs of final runs on the test set; 0 for none.")
     ] = 3,
     admit: Annotated[
         str | None,
@@ -139,6 +140,10 @@ def tune(
             )
         if out is not None and found.top:
             draw(found, out, f"{found.loss} on {data}, {noise}")
+        if found.final and any(
+            record.tested_as_given for record in library.records.read_records(Path(found.folder))
+        ):
+            typer.echo(AS_GIVEN, err=True)
         typer.echo(json.dumps(found.to_dict()) if as_json else "\n".join(lines(found)))
     raise typer.Exit(0 if found.best else 1)
 

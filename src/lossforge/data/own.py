@@ -63,7 +63,12 @@ def is_name(data: str) -> bool:
 
 def is_path(text: str) -> bool:
     """Check whether this is the path of a folder, or of a file with an ending of own data."""
-    return Path(text).is_dir() or Path(text).suffix.lower() in (*SUFFIXES, ARRAYS)
+    if Path(text).suffix.lower() in (*SUFFIXES, ARRAYS):
+        return True
+    try:
+        return Path(text).is_dir()
+    except (OSError, ValueError):  # no path at all
+        return False
 
 
 @dataclass(frozen=True)

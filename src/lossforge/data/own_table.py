@@ -221,7 +221,7 @@ def _roles(
         if name == weight or (columns is None and name == WEIGHT):
             left_out.append((name, "holds weights of labels"))
         elif columns is None and not numeric and _holds_times(values):
-            left_out.append((name, "holds times"))
+            left_out.append((name, "holds dates or times"))
         elif not numeric and _is_text(values, distinct):
             texts.append(name)
         elif columns is None and _numbers_rows(values):

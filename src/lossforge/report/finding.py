@@ -23,7 +23,7 @@ class Finding:
         certainty: How much of that is more than luck; may be empty.
         hint: What this number of seeds cannot show; empty if it shows a notable difference.
         seeds: The seeds that would show it; empty without a hint.
-        caveat: What makes the figures lower than they should be; may be empty.
+        caveat: Why the figures are too low; may be empty.
     """
 
     leaders: Sequence[str]
