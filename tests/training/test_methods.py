@@ -48,7 +48,7 @@ def test_every_method_has_a_case_and_a_paragraph():
 
 
 def test_the_page_names_the_methods_that_work_in_several_processes():
-    line = re.search(r"Those here that work: (.*)\.$", PAGE, re.MULTILINE)[1]
+    line = re.search(r"Supported here: (.*)\.$", PAGE, re.MULTILINE)[1]
     works = [name for name, method in METHODS.items() if method.distributed]
     assert re.findall(r"`(\w+)`", line) == works
 

@@ -107,10 +107,10 @@ def _halved(scores: Scores) -> tuple[Tensor, Tensor, Tensor]:
 
     All are halved, so that no difference of two logits overflows. The limit of probabilities that
     vanish together is a direction, the same negative number for these and 0 for all others, to
-    whose length nothing is added. A row without a class stays infinite, and its loss is NaN.
+    whose length nothing is added. A row without a softmax stays infinite, and its loss is NaN.
     """
     values = 0.5 * scores.values
-    absent = (values == -math.inf) & (values.detach().amax(-1, keepdim=True) > -math.inf)
+    absent = (values == -math.inf) & values.detach().amax(-1, keepdim=True).isfinite()
     half = torch.full_like(values[:, 0], 0.5)
     if not scores.normalised:
         return torch.where(absent, 0.0, values), ~absent, half

@@ -79,7 +79,7 @@ class BinaryReduction(DeclaredLoss):
     def from_scores(self, scores: Scores, target: Tensor) -> Tensor:
         own, others, share = scores.rivals_of(target)
         top = torch.maximum(others.detach().amax(-1), own.detach())
-        absent = (own == -math.inf) & (top > -math.inf)
+        absent = (own == -math.inf) & top.isfinite()
         total: Tensor = _PairSum.apply(torch.where(absent, 0.0, own), others, self.base)  # type: ignore[no-untyped-call]
         # A logit of +inf has no softmax, nor has a row without a class, here as in cross entropy:
         # 0 * inf is NaN.

@@ -60,11 +60,12 @@ def rows_kernel(
         )
         value += terms
 
-    # A masked label: infinite, with a gradient of 0, unless the value is NaN. A loss of the softmax
-    # is NaN where all classes are masked too.
+    # NaN, value and gradient, where a logit is NaN or +inf, and where all classes are masked. A
+    # masked label otherwise: infinite, with a gradient of 0.
+    is_known = total > 0
     masked = own == float("-inf")
+    infinite = masked & is_known
     softened = len(own_strength) + len(other_strength) > 0
-    infinite = masked & (total > 0 if softened else total == total)
     own = tl.where(masked, 0.0, own)
     lanes = tl.arange(0, block)
     pair_terms, pair_slopes = tl.zeros([block], tl.float32), tl.zeros([block], tl.float32)
@@ -86,17 +87,18 @@ def rows_kernel(
                         each += _sum(u, rivals, other_strength, other_series, DENSITY)
                     slope += u * each
                 slope = tl.where(infinite, 0.0, by * slope)
+                slope = tl.where(is_known, slope, float("nan"))
                 place = gradient + row * classes + at
                 # the label's place is another thread's, below
                 tl.store(place, slope, mask=(at < classes) & (at != label))
     value += tl.sum(pair_terms, 0)
-    value = tl.where(total == total, value, float("nan"))
+    value = tl.where(is_known, value, float("nan"))
     tl.store(values + row, tl.where(infinite, float("inf"), value))
     if gradient is not None:
         to_own = tl.where(masked, 0.0, -tl.sum(pair_slopes, 0))
         if softened:
             to_own -= pull * rest_u + push * own_u
-        tl.store(gradient + row * classes + label, by * to_own)
+        tl.store(gradient + row * classes + label, tl.where(is_known, by * to_own, float("nan")))
 
 
 @triton.jit

@@ -79,9 +79,9 @@ class TritonKernel:
         """Write the values and what else is asked for.
 
         A masked label has the value +inf and the gradient 0; a logit of NaN or +inf makes its row
-        NaN. The host does not read labels, so that it never waits for the device: a label that is
-        no class fails an assertion there, as it does where torch takes it for an index, and its row
-        is NaN.
+        NaN, and so do masks on all classes. The host does not read labels, so that it never waits
+        for the device: a label that is no class fails an assertion there, as it does where torch
+        takes it for an index, and its row is NaN.
 
         Args:
             logits: (N, C) of float32.
