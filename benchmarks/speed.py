@@ -31,9 +31,9 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # the profiler announces itself 
 
 import torch
 import torch.nn.functional as F
-from naive import Criterion, twin
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
+from twins import Criterion, twin
 
 import lossforge
 from lossforge import kernels

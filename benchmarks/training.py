@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from loading import check_same_evaluation, load_cifar10, photographs, pillow_images, rounds, say
-from naive import twin
 from PIL import Image, ImageOps
 from torch import Generator, Tensor, nn
 from torch.utils.data import DataLoader, Dataset
+from twins import twin
 
 import lossforge
 from lossforge import models

@@ -9,7 +9,7 @@ from laws import assert_close, value_and_gradient
 
 import lossforge
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "naive.py"
+FILE = Path(__file__).parents[1] / "benchmarks" / "twins.py"
 TABLE = ["CE", "FL", "GCE", "SCE", "NCE", "NCE+RCE", "NCE+AUL", "NCE+AGCE"]
 TABLE += ["ANL-CE", "ANL-FL", "JAL-CE", "JAL-FL", "FLeps+MAE", "CEeps+MAE", "CE+LC", "BEF", "BQF"]
 OTHERS = [
