@@ -22,7 +22,7 @@ from lossforge.benchmark.archive import pack, unpack
 from lossforge.benchmark.grid import read_grid, save_grid
 from lossforge.benchmark.integrity import Damaged, parse_object, read_object, sealed
 from lossforge.benchmark.records import read_grids, read_record, read_records
-from lossforge.benchmark.store import estimate
+from lossforge.benchmark.store import Forecast
 from lossforge.cli.main import app
 from lossforge.training import State
 
@@ -201,9 +201,10 @@ def test_results_out_of_range_are_not_written(folder):
 
 
 def test_without_times_nothing_is_estimated_wrongly(folder, tmp_path):
-    assert estimate(tmp_path, [SPEC], 1).total_seconds() == 0
-    (folder.path / "about.json").write_text("{")
-    assert estimate(tmp_path, [SPEC], 1) is None
+    for content in ("{}", "{", None):
+        about = folder.path / "about.json"
+        about.unlink() if content is None else about.write_text(content)
+        assert Forecast(tmp_path, [SPEC], 1).left({SPEC.id: "finished"}) is None
 
 
 # What is repeated

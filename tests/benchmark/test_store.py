@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from tiny_grid import records, tiny_runs
 
 from lossforge.benchmark import RunFolder, RunSpec, execute, read_spec, statuses
 from lossforge.benchmark.claim import STALE
-from lossforge.benchmark.executors import run_all
+from lossforge.benchmark.executors import options, run_all
+from lossforge.benchmark.store import Forecast
 from lossforge.errors import SpecError
 from lossforge.files import write_atomically
 
@@ -155,6 +157,39 @@ def test_the_status_tells_how_far_a_run_is(folder, tmp_path):
     assert status() == "started"
     folder.finish(whole_record(SPEC), {})
     assert status() == "finished"
+
+
+def test_the_time_left_is_that_of_runs_of_the_same_kind(tmp_path, monkeypatch):
+    runs = tiny_runs()[:4]
+    other = runs[0].model_copy(update={"data": "breast-cancer"})
+    forecast = Forecast(tmp_path, [*runs, other], workers=2)
+    found = {run.id: "waiting" for run in [*runs, other]}
+    assert forecast.left(found) is None
+    for run, seconds in zip(runs[:2], (10.0, 30.0), strict=True):
+        folder = RunFolder(tmp_path, run)
+        folder.open()
+        folder.finish(whole_record(run), {"seconds": seconds})
+        found[run.id] = "finished"
+    monkeypatch.setattr(RunSpec, "id", property(lambda spec: pytest.fail("a spec hashed again")))
+    assert forecast.left(found) == timedelta(seconds=30)  # 20 s for each of three, two at a time
+
+
+@pytest.mark.parametrize(("seconds", "rest"), [(0.1, 2), (0.4, 8), (100, options.LONGEST_REST)])
+def test_statuses_of_many_runs_take_little_of_a_processor(tmp_path, monkeypatch, seconds, rest):
+    now, shown = [0.0], []
+    monkeypatch.setattr(options.time, "monotonic", lambda: now[0])
+
+    def show(found):
+        shown.append(found)
+        now[0] += seconds
+
+    status = options.GridStatus(tmp_path, [SPEC], options.Options(on_progress=show))
+    now[0] += rest - 0.01
+    status.poll()
+    assert len(shown) == 1
+    now[0] += 0.02
+    status.poll()
+    assert len(shown) == 2
 
 
 def test_a_finished_run_is_tidy(folder):

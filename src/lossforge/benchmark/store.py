@@ -4,7 +4,7 @@ import errno
 import io
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -234,27 +234,56 @@ def statuses(store: Path, specs: Iterable[RunSpec]) -> Iterator[tuple[RunSpec, s
         yield spec, RunFolder(store, spec).status
 
 
-def estimate(store: Path, runs: Sequence[RunSpec], workers: int) -> timedelta | None:
-    """Estimate the time left from the finished runs; None if no run is finished.
+class Forecast:
+    """Estimates the time that a grid still needs from its finished runs.
 
     Runs of one data set, network and number of epochs are estimated from the finished ones among
     them; a kind without finished runs counts as the mean of the other kinds.
+
+    Args:
+        store: The folder of runs.
+        runs: The runs of the grid.
+        workers: Runs at a time.
     """
-    spent: dict[tuple[str, str, object], list[float]] = {}
-    left: list[tuple[str, str, object]] = []
-    for run in runs:
-        kind = (run.data, run.model, run.training.get("epochs"))
-        folder = RunFolder(store, run)
-        if not folder.finished:
-            left.append(kind)
-        elif (about := folder.path / "about.json").exists():
-            spent.setdefault(kind, []).append(read_object(about).get("seconds", 0.0))
-    if not spent:
-        return None
-    means = {kind: sum(seconds) / len(seconds) for kind, seconds in spent.items()}
-    usual = sum(means.values()) / len(means)
-    total = sum(means.get(kind, usual) for kind in left)
-    return timedelta(seconds=round(total / workers))
+
+    def __init__(self, store: Path, runs: Iterable[RunSpec], workers: int) -> None:
+        # specs are hashed once: a forecast is made at every refresh, of thousands of runs
+        self._folders = {run.id: RunFolder(store, run) for run in runs}
+        self._seconds: dict[str, float | None] = {}
+        self._workers = workers
+
+    def left(self, statuses: Mapping[str, str]) -> timedelta | None:
+        """Estimate the time left; None if no run is finished.
+
+        Args:
+            statuses: The status of every run, by id.
+        """
+        spent: dict[tuple[str, str, object], list[float]] = {}
+        left: list[tuple[str, str, object]] = []
+        for run, folder in self._folders.items():
+            if statuses[run] != "finished":
+                left.append(_kind(folder.spec))
+            elif (seconds := self._spent(run)) is not None:
+                spent.setdefault(_kind(folder.spec), []).append(seconds)
+        if not spent:
+            return None
+        means = {kind: sum(seconds) / len(seconds) for kind, seconds in spent.items()}
+        usual = sum(means.values()) / len(means)
+        total = sum(means.get(kind, usual) for kind in left)
+        return timedelta(seconds=round(total / self._workers))
+
+    def _spent(self, run: str) -> float | None:
+        """Return the seconds of a finished run, which are read once; None if it does not say."""
+        if run not in self._seconds:
+            self._seconds[run] = None
+            with suppress(OSError, ValueError):  # missing or damaged
+                about = read_object(self._folders[run].path / "about.json")
+                self._seconds[run] = about.get("seconds")
+        return self._seconds[run]
+
+
+def _kind(run: RunSpec) -> tuple[str, str, object]:
+    return (run.data, run.model, run.training.get("epochs"))
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -210,13 +210,14 @@ def _progress(
     )
     with progress_bar(*columns) as bar:
         task, printed = bar.add_task(name, total=len(runs), rest=""), 0
+        forecast = library.store.Forecast(store, runs, workers)
 
         def show(found: Mapping[str, str]) -> None:
             nonlocal printed
             counts = Counter(found.values())
             left = None
             if counts["finished"] < len(runs):
-                left = library.store.estimate(store, runs, workers)
+                left = forecast.left(found)
             running = [f"{counts['running']} running"] if counts["running"] else []
             rest = ", ".join(running if left is None else [*running, f"about {left} left"])
             bar.update(task, completed=counts["finished"], rest=rest)
@@ -267,7 +268,8 @@ def _read_seeds(text: str | None) -> list[int]:
 
 def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int) -> str:
     """Describe a grid, the status of its runs, and the time left."""
-    counts = Counter(status for _, status in library.store.statuses(store, runs))
+    statuses = {run.id: status for run, status in library.store.statuses(store, runs)}
+    counts = Counter(statuses.values())
     lines = [
         f"{grid.name}: {grid.title}",
         f"store   {store}",
@@ -283,7 +285,7 @@ def _plan(grid: "GridSpec", store: Path, runs: Sequence["RunSpec"], workers: int
             *([f"methods {', '.join(part.methods)}"] if part.methods != ["plain"] else []),
             f"seeds   {', '.join(map(str, part.seeds))}",
         ]
-    left = library.store.estimate(store, runs, workers)
+    left = library.store.Forecast(store, runs, workers).left(statuses)
     known = "known after the first runs" if left is None else f"about {left} left"
     lines.append(f"time    {known}")
     return "\n".join(lines)

@@ -31,7 +31,10 @@ def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> Non
                 if idle == 2 and options.on_wait is not None:
                     options.on_wait(list(status.unfinished))
                 time.sleep(POLL)
-                status.refresh()
+                if len(pool):  # whose processors a refresh would take
+                    status.poll()
+                else:
+                    status.refresh()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(CONTINUE) from None
     status.raise_failures()

@@ -1,5 +1,6 @@
 """Executor options and the status of a grid."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,9 @@ from ..spec import Run, RunSpec
 from ..store import RunFolder
 
 CONTINUE = "stopped; the same command continues where this one stopped"
+# Reading the folders of thousands of runs takes a second: a refresh is followed by so many times as
+# long without one, but no more than the seconds after it.
+REST, LONGEST_REST = 20, 10.0
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,19 @@ class GridStatus:
 
     def refresh(self) -> None:
         """Refresh statuses and report progress."""
+        began = time.monotonic()
         for run, folder in self._folders.items():
             if self.statuses.get(run) != "finished":
                 self.statuses[run] = folder.status
         if self._on_progress is not None:
             self._on_progress(dict(self.statuses))
+        ended = time.monotonic()
+        self._due = ended + min(REST * (ended - began), LONGEST_REST)
+
+    def poll(self) -> None:
+        """Refresh, unless that was done too short a time ago for how long it takes."""
+        if time.monotonic() >= self._due:
+            self.refresh()
 
     @property
     def unfinished(self) -> dict[str, RunSpec]:

@@ -64,7 +64,8 @@ class _Tasks:
                 while self._waiting and len(self._running) < self._limit:
                     self._submit(self._waiting.popleft())
                 self._collect()
-                self._status.refresh()
+                self._status.poll()
+            self._status.refresh()
         finally:
             for task in self._running:
                 self._ray.cancel(task)

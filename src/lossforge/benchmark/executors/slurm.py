@@ -67,7 +67,7 @@ def _wait(jobs: Sequence[Any], status: GridStatus) -> None:
     try:
         while not all(job.done() for job in jobs):
             time.sleep(POLL)
-            status.refresh()
+            status.poll()
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"the jobs continue; scancel {jobs[0].job_id.partition('_')[0]} ends them"
