@@ -28,7 +28,7 @@ from lossforge import kernels
 from lossforge.catalog.entry import TABLES
 from lossforge.kernels import native
 from lossforge.loss import shortcut
-from lossforge.numerics import Positive
+from lossforge.numerics import Positive, positive
 
 ALONE = ("BR(exponential(alpha=-1, beta=-2, gamma=0.5))", "bounded_cosine()")
 built = pytest.mark.skipif(not kernels.is_built(), reason="the kernel was not built: no C compiler")
@@ -58,7 +58,10 @@ def test_the_losses_of_the_tables_have_a_kernel(name):
 
 
 @built
-@pytest.mark.parametrize("start", range(0, 200, 20))
+@pytest.mark.parametrize(
+    "start",  # those marked have a loss whose form takes seconds to prepare
+    [pytest.param(n, marks=pytest.mark.slow if n in (60, 160) else []) for n in range(0, 200, 20)],
+)
 def test_kernel_and_torch_operations_agree(start):
     assert max(largest_error(seed) for seed in range(start, start + 20)) <= ERROR
 
@@ -320,6 +323,15 @@ def test_a_loss_that_was_called_can_be_copied_and_pickled():
     value = loss(logits, target)
     for again in (copy.deepcopy(loss), pickle.loads(pickle.dumps(loss)), loss.with_policy()):
         assert torch.equal(again(logits, target), value)
+
+
+@built
+def test_a_copy_of_a_loss_takes_its_polynomials(monkeypatch):
+    logits, target = batch(dtype=torch.float32)
+    loss = lossforge.BEF(beta=-1.2345)
+    value = loss(logits, target)
+    monkeypatch.setattr(positive, "_powers", lambda *_: pytest.fail("shortened again"))
+    assert torch.equal(copy.deepcopy(loss)(logits, target), value)
 
 
 @built

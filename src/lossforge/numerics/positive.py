@@ -3,6 +3,7 @@ r"""Positive functions on [0, 1], evaluated with small *relative* error."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -77,16 +78,7 @@ class Positive:
 
         Only of the power form. If P is even around reach / 2, to that error, so is the result.
         """
-        values = _polynomial(self.double, 2 * reach * chebyshev.nodes(len(self.double)) - 1)
-        least = _polynomial(self.double, 2 * reach * chebyshev.nodes(256) - 1).min()
-        series, room = chebyshev.coefficients(values).tolist(), error * float(least)
-        odd = math.fsum(map(abs, series[1::2]))
-        if odd <= room:
-            series[1::2] = [0.0] * len(series[1::2])
-            room -= odd
-        while len(series) > 1 and abs(series[-1]) <= room:
-            room -= abs(series.pop())
-        return _powers(series)
+        return _economised(self.double, reach, error)
 
     def __call__(self, x: Tensor) -> Tensor:
         """P(x), in the dtype of `x`."""
@@ -95,6 +87,20 @@ class Positive:
             start, rise = self.line
             return torch.exp(chebyshev.evaluate(terms, x) + (start + rise * x))
         return _polynomial(terms, 2 * x - 1)
+
+
+@lru_cache(maxsize=1024)  # copies of a loss, such as that of every epoch, have the same polynomials
+def _economised(powers: tuple[float, ...], reach: float, error: float) -> tuple[float, ...]:
+    values = _polynomial(powers, 2 * reach * chebyshev.nodes(len(powers)) - 1)
+    least = _polynomial(powers, 2 * reach * chebyshev.nodes(256) - 1).min()
+    series, room = chebyshev.coefficients(values).tolist(), error * float(least)
+    odd = math.fsum(map(abs, series[1::2]))
+    if odd <= room:
+        series[1::2] = [0.0] * len(series[1::2])
+        room -= odd
+    while len(series) > 1 and abs(series[-1]) <= room:
+        room -= abs(series.pop())
+    return _powers(series)
 
 
 def running_mean(density: Function, degree: int) -> Function:
