@@ -34,6 +34,15 @@ def cut(text: str, width: int) -> str:
     return f"{text[:half]}…{text[half - width + 1 :]}"
 
 
+def folder_name(text: str) -> str:
+    """Write a name so that a folder can have it: letters, digits, and _ . + - within.
+
+    >>> folder_name("my photos (2)")
+    'my-photos-2'
+    """
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-.") or "data"
+
+
 def encodable(text: str) -> str:
     r"""Write what UTF-8 cannot encode as escapes, the bytes of file names as \xNN."""
     return _HALF.sub(lambda found: _escaped(found[0]), text)

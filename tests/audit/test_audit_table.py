@@ -98,7 +98,7 @@ def test_a_long_text_is_cut(tmp_path):
         ([(i, "ab"[i % 2] if i else "NaN") for i in range(60)], "1 row has no label in 'label'"),
         ([(i, f"x{i}") for i in range(60)], "has 60 different values in 60 rows"),
         ([(i, "ab"[i % 2]) for i in range(60)], "there are no features besides 'label'"),
-        ([(i * i or "", "ab"[i % 2]) for i in range(60)], "column 'size' must have no missing"),
+        ([(i * i or "inf", "ab"[i % 2]) for i in range(60)], "'size' must be finite, got 'inf'"),
     ],
 )
 def test_what_cannot_be_audited_is_named(tmp_path, rows, complaint):
@@ -107,10 +107,66 @@ def test_what_cannot_be_audited_is_named(tmp_path, rows, complaint):
     assert complaint in str(raised.value)
 
 
-def test_a_missing_value_comes_with_what_to_do(tmp_path):
-    rows = [(i * i or "", "ab"[i % 2]) for i in range(60)]
-    with pytest.raises(ValueError, match=r"the first at .*t\.csv:2; fill it, remove the row, or"):
-        read_table(table(tmp_path, ("size", "label"), rows))
+def test_cells_without_a_value_are_noted_and_count_as_the_mean_or_as_nothing(tmp_path):
+    rows = [(f"some words here {i}", i * i, "xyz"[i % 3], "ab"[i % 2]) for i in range(60)]
+    rows[0] = ("", "", "", "a")
+    found = read_table(table(tmp_path, ("text", "size", "kind", "label"), rows))
+    *words, size, x, y, z = found.dataset.train.inputs[0].tolist()
+    assert not any(words)
+    assert (size, x, y, z) == (0, 0, 0, 0)
+    sizes = torch.tensor([i * i for i in range(1, 60)], dtype=torch.float64)
+    expected = (sizes - sizes.mean()) / sizes.std(correction=0)
+    torch.testing.assert_close(found.dataset.train.inputs[1:, -4], expected.float())
+    assert found.text(0) == ""
+    assert "'text' is empty in 1 of 60 rows" in found.notes
+    missing = "is missing in 1 of 60 rows, the first at t.csv:2; it counts as"
+    assert f"'size' {missing} the mean there" in found.notes
+    assert f"'kind' {missing} none of its values there" in found.notes
+
+
+def test_the_roles_of_columns_are_those_of_the_values_that_are_there(tmp_path):
+    def sparse(value, i):
+        return value if i % 5 == 0 else ""
+
+    header = ("text", "mail", "user_id", "row", "gone", "same", "size", "label")
+    rows = [
+        (
+            sparse(f"some words here {i}", i),
+            sparse(f"{i}@mail", i),
+            sparse(i * 7, i),
+            i if i != 9 else "",
+            ("", "NA")[i % 2],
+            ("", 3)[i % 2],
+            i * i,
+            "ab"[i % 2],
+        )
+        for i in range(60)
+    ]
+    notes = read_table(table(tmp_path, header, rows)).notes
+    assert "text: 'text'" in notes
+    assert "numbers and categories: 'size'" in notes
+    left_out = {
+        "mail": "has a different value in nearly every row",
+        "user_id": "identifies rows",
+        "row": "numbers the rows",
+        "gone": "has no value",
+        "same": "has the same value in all rows",
+    }
+    for name, why in left_out.items():
+        assert f"left out: {name!r} {why}" in notes
+
+
+def test_cells_without_a_value_are_shown_as_nothing(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    size = [None, *(i * i for i in range(1, 60))]
+    kind = [None, *("xyz"[i % 3] for i in range(1, 60))]
+    columns = {"size": size, "kind": kind, "label": ["ab"[i % 2] for i in range(60)]}
+    parquet.write_table(arrow.table(columns), tmp_path / "t.parquet")
+    found = read_table(tmp_path / "t.parquet")
+    assert found.text(0) == "size=, kind="
+    assert found.text(1) == "size=1, kind=y"
 
 
 def test_semicolons_are_named(tmp_path):

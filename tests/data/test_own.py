@@ -336,3 +336,36 @@ def test_given_and_true_labels_are_two_columns(tmp_path):
     path.write_text("size,label\n" + "".join(f"{n % 4},{n % 2}\n" for n in range(20)))
     with pytest.raises(ValueError, match="must be two columns, got 'label' twice"):
         own.load(path, label="label", true="label")
+
+
+def test_a_trained_pipeline_takes_cells_without_a_value(tmp_path):
+    rows = [(i % 13, "xyz"[i % 3], "ab"[i % 2]) for i in range(60)]
+    path = write(tmp_path / "t.csv", ("size", "kind", "label"), rows)
+    pipeline = own.load(path, label="label").pipeline
+    new = tmp_path / "new.csv"
+    new.write_text("size,kind\n,x\n3,\n")
+    with pytest.warns(UserWarning, match="is missing in 1 of 2 rows") as warned:
+        inputs, _ = pipeline.read(new)
+    assert [str(one.message) for one in warned] == [
+        "'size' is missing in 1 of 2 rows, the first at new.csv:2; it counts as the mean there",
+        "'kind' is missing in 1 of 2 rows, the first at new.csv:3; it counts as none of its "
+        "values there",
+    ]
+    assert inputs[0].tolist() == [0, 1, 0, 0]
+    assert inputs[1, 1:].tolist() == [0, 0, 0]
+    new.write_text("size,kind\nlarge,x\n")
+    with pytest.raises(ValueError, match=r"new\.csv:2: 'size' must be a number, as all are"):
+        pipeline.read(new)
+
+
+def test_a_column_without_a_value_in_the_training_rows_has_no_features(tmp_path):
+    rows = [(i % 13, "", "ab"[i // 2 % 2]) for i in range(60)]
+    path = write(tmp_path / "t.csv", ("size", "rare", "label"), rows)
+    given = torch.tensor([i // 2 % 2 for i in range(60)])
+    held_out = own.stratify(given, own.TEST_FRACTION)[1].tolist()
+    rows = [(size, 5000 if i in held_out else "", label) for i, (size, _, label) in enumerate(rows)]
+    write(path, ("size", "rare", "label"), rows)
+    found = own.load(path, label="label", columns=["size", "rare"])
+    assert found.tests["test"].inputs.shape[1] == 1
+    with pytest.raises(ValueError, match="no column has a value in the training rows"):
+        own.load(path, label="label", columns=["rare"])

@@ -172,7 +172,7 @@ def test_refused_arguments(people, arguments, error, message):
     ("content", "message"),
     [
         ("a,label\n1,x\n,y\nNA,x\n4,y\n", r"column 'a' .* got 2, the first at .*t\.csv:3"),
-        ("a,label\n1,x\ninf,y\n3,x\n", r"column 'a' .* missing or infinite value, got 1"),
+        ("a,label\n1,x\ninf,y\n3,x\n", r"t\.csv:3: 'a' must be finite, got 'inf'"),
         ("a,label\nu,x\n,y\nv,x\n", r"column 'a' .* got 1, the first at .*t\.csv:3"),
         ("a,label\n1,x\n2, \n3,y\n", r"t\.csv:3: label 'label' must not be empty"),
         ("a,label\n1,x\n\n2,y,z\n", r"t\.csv:4: expected 2 fields as in the header, got 3"),
@@ -247,3 +247,13 @@ def test_labels_stay_apart_that_a_spreadsheet_shows_alike(tmp_path):
     path.write_text("a,label\n" + "1,+\n2,'+\n3,-\n" * 10)
     assert read_columns(path)["label"][:3] == ("+", "'+", "-")
     assert load(path).classes == ("'+", "+", "-")
+
+
+def test_the_training_table_says_what_a_column_holds(tmp_path):
+    (tmp_path / "train.csv").write_text("smoker,label\nnone,a\nlight,b\n")
+    (tmp_path / "test.csv").write_text("smoker,label\nnone,a\nnone,b\n")
+    found = load(tmp_path / "train.csv", test=tmp_path / "test.csv")
+    assert found.tests["test"].inputs.tolist() == [[0, 1], [0, 1]]
+    (tmp_path / "test.csv").write_text("smoker,label\nnone,a\n,b\n")
+    with pytest.raises(ValueError, match=r"column 'smoker' must have no missing value, got 1"):
+        load(tmp_path / "train.csv", test=tmp_path / "test.csv")

@@ -1,7 +1,6 @@
 """The folder of an audit: its default, the check before the work, and its files."""
 
 import json
-import re
 import shlex
 import tempfile
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from ..data.source import PathLike
 from ..files import write_atomically
 from ..report.page import audit_page
+from ..text import folder_name
 from .findings import Audit
 from .kept import check_place
 from .subject import Subject
@@ -23,8 +23,7 @@ FILES = (PAGE, "suspects.csv", "transition.csv", FINDINGS)
 
 def default_folder(data: PathLike) -> Path:
     """Return the folder for the audit of some data, `runs/audit/NAME`."""
-    name = re.sub(r"[^\w.-]+", "-", Path(data).resolve().name).strip("-.") or "data"
-    return Path("runs/audit") / name
+    return Path("runs/audit") / folder_name(Path(data).resolve().name)
 
 
 def check_folder(folder: PathLike) -> None:

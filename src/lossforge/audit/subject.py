@@ -26,7 +26,7 @@ class Subject:
         where: The location of a sample: a line of a file, the path of an image.
         text: A description of a sample; empty if there is none.
         picture: A small image of a sample as a data URL, if it is one.
-        notes: What was guessed or left out.
+        notes: What was guessed, left out or missing.
         injected: The share of labels made wrong by noise that was added to try the audit.
         ids: The values of a sample in the user's own columns that identify it, by column.
         label: The column of labels, for a table.

@@ -9,6 +9,7 @@ from ..data.own import sentences_of
 from ..data.own_table import read_own_table
 from ..data.pipeline import TablePipeline
 from ..data.source import PathLike, content_hash
+from ..data.tables import is_blank
 from .subject import Subject
 
 _SHOWN = 1000  # characters of a text
@@ -43,13 +44,12 @@ def read_table(
         sentences = sentences_of(features)
         inputs = TablePipeline.fit(table, texts, others, sentences).encode(table)
     dataset = Dataset(table.path.stem, found.classes, Split(inputs, found.given), {})
-    shown = texts or others
 
     def text(row: int) -> str:
         if texts:
-            words = " ".join(str(table[name][row]) for name in texts)
+            words = " ".join(_shown(table[name][row]) for name in texts)
         else:
-            words = ", ".join(f"{name}={table[name][row]}" for name in shown)
+            words = ", ".join(f"{name}={_shown(table[name][row])}" for name in others)
         words = " ".join(words.split())
         return words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…"
 
@@ -57,11 +57,15 @@ def read_table(
         table.path.name,
         "table",
         dataset,
-        where=lambda row: table.where(row).replace(str(table.path), table.path.name, 1),
+        where=table.place,
         text=text,
         notes=found.notes if features is None else (*found.notes, f"features {features}"),
-        ids=lambda row: {name: str(table[name][row]) for name in found.ids},
+        ids=lambda row: {name: _shown(table[name][row]) for name in found.ids},
         label=found.label,
         sha256=content_hash(table.path),
         path=table.path,
     )
+
+
+def _shown(value: object) -> str:
+    return "" if is_blank(value) else str(value)

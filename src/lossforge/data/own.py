@@ -1,7 +1,6 @@
 """A user's own data in every command: a table, a folder of images, or arrays."""
 
 import csv
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ import torch
 from torch import Generator, Tensor
 
 from ..errors import SpecError
+from ..text import folder_name
 from .dataset import Dataset, Split, stratify, subset
 from .embeddings import (
     SENTENCES,
@@ -79,7 +79,7 @@ class OwnData:
         name: The file's name, or that of the folder with a slash behind it.
         place: The absolute path.
         options: What `load` takes, and the hash of the content.
-        notes: What was guessed about the columns of a table, or left out.
+        notes: What was guessed about the columns of a table, left out or missing.
     """
 
     name: str
@@ -90,8 +90,7 @@ class OwnData:
     @property
     def stem(self) -> str:
         """The name without its ending, as a folder can be named after it."""
-        name = self.name[:-1] if self.name.endswith("/") else Path(self.name).stem
-        return re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "data"
+        return folder_name(self.name[:-1] if self.name.endswith("/") else Path(self.name).stem)
 
 
 def describe(

@@ -6,14 +6,15 @@ instead.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+import torch
 from torch import Tensor
 
 from .source import PathLike
-from .tables import Columns, check_complete, in_order, numbers, read_columns
+from .tables import Columns, in_order, is_blank, missing_rows, numbers, read_columns
 
 # in order of preference; compared in lower case
 LABEL_NAMES = (
@@ -22,7 +23,7 @@ LABEL_NAMES = (
 )
 WEIGHT = "label_weight"  # a column that `lossforge clean` writes
 _ID = re.compile(r"(?i:(?:^|[\W_])(?:id|uid|uuid|guid)$)|[a-z]I[dD]$")
-_NO_LABEL = frozenset(("", "n/a", "nan", "null"))  # "none" and "?" may be classes
+_NO_LABEL = frozenset(("n/a", "nan", "null"))  # "none" and "?" may be classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class OwnTable:
         texts: The columns of sentences.
         others: The columns of numbers and categories.
         ids: Unused columns with a different value in nearly every row, which identify rows.
-        notes: What was guessed or left out.
+        notes: What was guessed, left out or missing.
         weights: (N,) the weights of the samples in training, if a column of them was named.
     """
 
@@ -101,11 +102,16 @@ def read_own_table(
     weights = None if weight is None else _weights(table, weight)
     if bare:  # nothing is learnt from the columns, which only show the rows
         left_out = []
-    else:
-        _check_features(table, label, texts, others)
+    elif not texts and not others:
+        raise ValueError(
+            f"{path}: there are no features besides {label!r}; "
+            "a text column or feature columns are needed"
+        )
     for names, what in ((texts, "text"), (others, "numbers and categories")):
         if names and not bare:
             notes.append(f"{what}: {_listed(names)}")
+    if not bare:
+        notes += gaps(table, texts, {name: numbers(table[name]) is not None for name in others})
     notes += [f"left out: {name!r} {why}" for name, why in left_out]
     ids = _ids(table, {*answers, *texts, *others})
     notes += [note for name in ids for note in _repeats(table, name)]
@@ -123,20 +129,24 @@ def read_own_table(
     )
 
 
-def _check_features(
-    table: Columns, label: str, texts: Sequence[str], others: Sequence[str]
-) -> None:
-    """Raise unless there is something to learn from, without gaps."""
-    if not texts and not others:
-        raise ValueError(
-            f"{table.path}: there are no features besides {label!r}; "
-            "a text column or feature columns are needed"
-        )
-    try:
-        check_complete(others, table)
-    except ValueError as error:
-        advice = "fill it, remove the row, or name the columns to learn from"
-        raise ValueError(f"{error}; {advice}") from None
+def gaps(table: Columns, texts: Sequence[str], others: Mapping[str, bool]) -> Iterator[str]:
+    """Note the cells without a value, and what they count as.
+
+    Args:
+        table: The rows.
+        texts: The columns of sentences.
+        others: The other columns, and whether they hold numbers.
+    """
+    for name in texts:
+        if empty := sum(map(is_blank, table[name])):
+            yield f"{name!r} is empty in {empty:,} of {len(table):,} rows"
+    for name, numeric in others.items():
+        if rows := missing_rows(table, name, numeric=numeric):
+            yield (
+                f"{name!r} is missing in {len(rows):,} of {len(table):,} rows, the first at "
+                f"{table.place(rows[0])}; it counts as "
+                f"{'the mean' if numeric else 'none of its values'} there"
+            )
 
 
 def _weights(table: Columns, name: str) -> Tensor:
@@ -216,21 +226,25 @@ def _roles(
         if name in answers:
             raise ValueError(f"the feature columns must not include the label column {name!r}")
         values = table[name]
-        distinct = len({str(value) for value in values})
-        numeric = numbers(values) is not None
-        if name == weight or (columns is None and name == WEIGHT):
+        found = numbers(values)
+        gone = [is_blank(one) for one in values] if found is None else found.isnan().tolist()
+        known = [value for value, missing in zip(values, gone, strict=True) if not missing]
+        distinct = len({str(value) for value in known})
+        if not known:
+            left_out.append((name, "has no value"))
+        elif name == weight or (columns is None and name == WEIGHT):
             left_out.append((name, "holds weights of labels"))
-        elif columns is None and not numeric and _holds_times(values):
+        elif columns is None and found is None and _holds_times(values):
             left_out.append((name, "holds dates or times"))
-        elif not numeric and _is_text(values, distinct):
+        elif found is None and _is_text(known, distinct):
             texts.append(name)
-        elif columns is None and _numbers_rows(values):
+        elif columns is None and found is not None and _numbers_rows(found):
             left_out.append((name, "numbers the rows"))
-        elif columns is None and _ID.search(name) and distinct > len(values) / 2:
+        elif columns is None and _ID.search(name) and distinct > len(known) / 2:
             left_out.append((name, "identifies rows"))
         elif columns is None and distinct == 1:
             left_out.append((name, "has the same value in all rows"))
-        elif not numeric and distinct > len(values) / 2:
+        elif found is None and distinct > len(known) / 2:
             if columns is None:
                 left_out.append((name, "has a different value in nearly every row"))
             else:
@@ -253,7 +267,7 @@ def _ids(table: Columns, used: Collection[str]) -> tuple[str, ...]:
 
 def _repeats(table: Columns, name: str) -> Iterator[str]:
     """Note values that do not identify one row; rows are then told apart by their numbers."""
-    counts = Counter(map(str, table[name]))
+    counts = Counter(str(value) for value in table[name] if not is_blank(value))
     twice = [value for value, count in counts.items() if count > 1]
     if twice:
         yield f"{name!r} repeats {len(twice)} of its values, the first {twice[0]!r}"
@@ -280,16 +294,15 @@ def _is_time(value: object) -> bool:
         return False
 
 
-def _numbers_rows(values: Sequence[object]) -> bool:
-    """Check whether each value is one more than the previous one."""
-    found = numbers(values)
-    return found is not None and len(found) > 2 and bool((found.diff() == 1).all())
+def _numbers_rows(values: Tensor) -> bool:
+    """Check whether values rise by one from row to row, but for those that are missing."""
+    offsets = values - torch.arange(len(values), dtype=values.dtype)
+    known = offsets[~offsets.isnan()]
+    return len(known) > 2 and bool((known == known[0]).all())
 
 
 def _is_missing(value: object) -> bool:
-    if value is None or value != value:  # NaN differs from itself
-        return True
-    return isinstance(value, str) and value.strip().lower() in _NO_LABEL
+    return is_blank(value) or (isinstance(value, str) and value.strip().lower() in _NO_LABEL)
 
 
 def _listed(names: Sequence[str]) -> str:

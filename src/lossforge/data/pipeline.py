@@ -3,6 +3,7 @@
 A pipeline is plain values and tensors, so that a model can be kept without pickling code.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from .dataset import Inputs
 from .embeddings import TIMM, Sentences, check_hash, embed_images, is_rows, read_rows
 from .features import Words, moments, scale
 from .folders import image_files
+from .own_table import gaps
 from .patches import READ, SEED, Dictionary, Images, learn, one_thread
 from .source import PathLike
 from .tables import Columns, Encoder, read_columns
@@ -67,7 +69,10 @@ class TablePipeline:
         if texts and words is None:
             listed = ", ".join(repr(name) for name in texts)
             words = Words.fit(_joined(table, texts), name=f"{table.path}: {listed}")
-        return cls(tuple(texts), words, tuple(Encoder.fit(name, table, whole) for name in others))
+        encoders = tuple(Encoder.fit(name, table, whole) for name in others)
+        if words is None and all(one.categories == () for one in encoders):
+            raise ValueError(f"{table.path}: no column has a value in the training rows")
+        return cls(tuple(texts), words, encoders)
 
     def encode(self, table: Columns) -> Tensor:
         """Return one row of features for each row of a table."""
@@ -77,9 +82,16 @@ class TablePipeline:
         return torch.cat(blocks, 1)
 
     def read(self, path: PathLike) -> tuple[Tensor, Place]:
-        """Read a table with the same columns: its features, and the place of each row."""
+        """Read a table with the same columns: its features, and the place of each row.
+
+        Warns of cells without a value.
+        """
         table = read_columns(path)
-        return self.encode(table), table.where
+        rows = self.encode(table)
+        kinds = {one.name: one.categories is None for one in self.encoders}
+        for note in gaps(table, self.texts, kinds):
+            warnings.warn(note, stacklevel=2)
+        return rows, table.where
 
     def plain(self) -> tuple[Plain, Tensors]:
         """Return all it consists of, as JSON holds it and as tensors."""
@@ -109,7 +121,7 @@ class TablePipeline:
 
 
 def _joined(table: Columns, names: Sequence[str]) -> list[str]:
-    columns = [table.texts(name) for name in names]
+    columns = [table.texts(name, complete=False) for name in names]
     return [" ".join(words) for words in zip(*columns, strict=True)]
 
 

@@ -1,7 +1,9 @@
 """Users' own tables: a text or feature columns, and a label.
 
 A table is read as columns of Python values that know their place in the file, for errors. Feature
-columns become numbers: measurements are standardised, categories one-hot.
+columns become numbers: measurements are standardised, categories one-hot. An encoder takes a
+missing number for the mean, and a missing category for none. A cell is missing if it is blank; in
+a column of numbers, so is one that says so in a word, such as NA.
 """
 
 import csv
@@ -51,14 +53,25 @@ class Columns:
         values = {name: [column[row] for row in rows] for name, column in self.values.items()}
         return Columns(self.path, values, lambda row: self.where(rows[row]))
 
-    def texts(self, name: str) -> list[str]:
-        """Return a column of strings, none of them empty."""
+    def place(self, row: int) -> str:
+        """Return the place of a row, by the name of the file without its folder."""
+        return self.where(row).replace(str(self.path), self.path.name, 1)
+
+    def texts(self, name: str, *, complete: bool = True) -> list[str]:
+        """Return a column of strings.
+
+        Args:
+            name: The column.
+            complete: Whether to refuse an empty text; if not, a missing one is empty.
+        """
         for row, value in enumerate(self[name]):
+            if value is None and not complete:
+                continue
             if not isinstance(value, str):
                 raise TypeError(f"{self.where(row)}: {name!r} must be text, got {value!r}")
-            if not value.strip():
+            if complete and not value.strip():
                 raise ValueError(f"{self.where(row)}: {name!r} must not be empty")
-        return list(self[name])
+        return [value or "" for value in self[name]]
 
     def names(self, label: str) -> list[str]:
         """Return a column of labels as strings; an integer of any type is written as one."""
@@ -112,17 +125,21 @@ def load(
     """
     whole = read_columns(path)
     used = _feature_names(whole, label, true, text, columns)
+    tested_on = None if test is None else read_columns(test)
     if text is None:
-        check_complete(used, whole)
+        for name in used:
+            numeric = numbers(whole[name]) is not None
+            for part in (whole,) if tested_on is None else (whole, tested_on):
+                _check_complete(part, name, numeric=numeric)
     truths = [] if true is None else whole.names(true)
     classes = in_order([*whole.names(label), *truths])
     if len(classes) < 2:
         raise ValueError(f"{path}: {label!r} must have at least two classes, got {classes[0]!r}")
-    if test is None:
+    if tested_on is None:
         rows = stratify(whole.labels(label, classes), test_fraction, generator=generator)
         parts = [whole.take(part) for part in rows]
     else:
-        parts = [whole, read_columns(test)]
+        parts = [whole, tested_on]
     if text is None:
         inputs = encode(used, *parts)
     else:
@@ -297,7 +314,9 @@ class Encoder:
 
     @classmethod
     def fit(cls, name: str, train: Columns, whole: Columns | None = None) -> "Encoder":
-        """Fit a column: numbers if all values are, otherwise categories.
+        """Fit a column: numbers if all values that are there are, otherwise categories.
+
+        A column without a value in the training rows has no features.
 
         Args:
             name: The column.
@@ -305,9 +324,13 @@ class Encoder:
             whole: The table they are of, if its other rows are to be encoded, too; it decides.
         """
         if numbers((train if whole is None else whole)[name]) is not None:
-            mean, deviation = moments(_measured(train, name))
+            values = _measured(train, name)
+            known = values[~values.isnan()]
+            if not len(known):
+                return cls(name, categories=())
+            mean, deviation = moments(known[:, None])
             return cls(name, float(mean), float(deviation))
-        seen = sorted(set(_categories(train, name)))
+        seen = sorted({value for value in _categories(train, name) if value is not None})
         if len(seen) > MOST_CATEGORIES:
             raise ValueError(
                 f"{train.path}: column {name!r} must have at most {MOST_CATEGORIES} categories, "
@@ -316,10 +339,17 @@ class Encoder:
         return cls(name, categories=tuple(seen))
 
     def __call__(self, part: Columns) -> Tensor:
-        """Encode the column of a table as float32; an unseen category is a row of zeros."""
+        """Encode the column of a table as float32.
+
+        A missing number is 0, the mean; a missing or unseen category is a row of zeros.
+        """
         if self.categories is None:
-            return ((_measured(part, self.name) - self.mean) / self.deviation).to(torch.float32)
-        index = {value: position for position, value in enumerate(self.categories)}
+            values = _measured(part, self.name)
+            values = values.where(~values.isnan(), self.mean)
+            return ((values - self.mean) / self.deviation)[:, None].to(torch.float32)
+        index: dict[str | None, int] = {
+            value: position for position, value in enumerate(self.categories)
+        }
         count = len(self.categories)
         table = torch.eye(count + 1, count, dtype=torch.float32)  # the last row is all zeros
         return table[[index.get(value, count) for value in _categories(part, self.name)]]
@@ -335,13 +365,19 @@ def encode(names: Sequence[str], train: Columns, *others: Columns) -> list[Tenso
     return [torch.cat([encoder(part) for encoder in encoders], 1) for part in (train, *others)]
 
 
-def check_complete(names: Sequence[str], table: Columns) -> None:
-    """Raise if a value is missing, with the count over the whole table."""
-    for name in names:
-        if numbers(table[name]) is not None:
-            _measured(table, name)
-        else:
-            _categories(table, name)
+def missing_rows(table: Columns, name: str, *, numeric: bool) -> list[int]:
+    """Return the rows in which a column of numbers, or of categories, has no value."""
+    if numeric:
+        return _measured(table, name).isnan().nonzero()[:, 0].tolist()
+    return [row for row, value in enumerate(_categories(table, name)) if value is None]
+
+
+def _check_complete(table: Columns, name: str, *, numeric: bool) -> None:
+    if rows := missing_rows(table, name, numeric=numeric):
+        raise ValueError(
+            f"{table.path}: column {name!r} must have no missing value, got {len(rows)}, "
+            f"the first at {table.where(rows[0])}"
+        )
 
 
 def numbers(values: Sequence[object]) -> Tensor | None:
@@ -366,6 +402,7 @@ def _number(value: object) -> float | None:
 
 
 def _measured(part: Columns, name: str) -> Tensor:
+    """Return the values of a column as float64, NaN where missing."""
     values = numbers(part[name])
     if values is None:
         row = next(row for row, value in enumerate(part[name]) if _number(value) is None)
@@ -373,23 +410,24 @@ def _measured(part: Columns, name: str) -> Tensor:
             f"{part.where(row)}: {name!r} must be a number, as all are in the training part, "
             f"got {part[name][row]!r}"
         )
-    _refuse_missing(part, name, (~values.isfinite()).tolist())
-    return values[:, None]
+    if values.isinf().any():
+        row = int(values.isinf().nonzero()[0])
+        raise ValueError(f"{part.where(row)}: {name!r} must be finite, got {part[name][row]!r}")
+    return values
 
 
-def _categories(part: Columns, name: str) -> list[str]:
+def _categories(part: Columns, name: str) -> list[str | None]:
+    """Return the values of a column as text, None where missing."""
     for row, value in enumerate(part[name]):
         if not isinstance(value, str | Real | None):
             raise TypeError(
                 f"{part.where(row)}: {name!r} must hold numbers or strings, got {value!r}"
             )
-    _refuse_missing(part, name, [value is None or value == "" for value in part[name]])
-    return [str(value) for value in part[name]]
+    return [None if is_blank(value) else str(value) for value in part[name]]
 
 
-def _refuse_missing(part: Columns, name: str, missing: list[bool]) -> None:
-    if any(missing):
-        raise ValueError(
-            f"{part.path}: column {name!r} must have no missing or infinite value, "
-            f"got {sum(missing)}, the first at {part.where(missing.index(True))}"
-        )
+def is_blank(value: object) -> bool:
+    """Return whether a cell has nothing in it."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or value != value  # NaN differs from itself
