@@ -63,7 +63,7 @@ def test_networks_side_by_side_are_those_of_the_library(cases, noisy, recipe):
         torch.randint(10, (500,), generator=draw),
         torch.rand(500, generator=draw),
     )
-    schedule = Schedule(3, 2, 640)
+    schedule = Schedule(3, 2, 640, 1.0)
     whole = samples(noisy, noisy.train)
     fold = Fold(0, held, select(whole, rows), select(whole, held))
     expected = fit_recipe(recipe, noisy, fold, found, schedule, seed=7, hidden=cases.HIDDEN)
@@ -90,7 +90,7 @@ def test_probabilities_are_those_of_the_library(cases, noisy, monkeypatch):
 def test_rounds_side_by_side_are_those_of_the_library(cases, noisy):
     from lossforge.audit.trials import Trials
 
-    schedule = Schedule(3, 2, 640)
+    schedule = Schedule(3, 2, 640, 1.0)
     recipes = [Recipe("CE"), next(one for one in PROCEDURES if one.suspects == "drop")]
     ours = cases.StackedTrials(noisy, schedule, 2, hidden=cases.HIDDEN)
     ours.run(recipes)

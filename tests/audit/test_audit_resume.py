@@ -63,6 +63,7 @@ def interrupted(trainings, limit, folder, about=None, **changes):
     trainings |= {"done": 0, "limit": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0, 1, 4, 7])
 def test_it_continues_to_the_same_findings(tmp_path, trainings, limit):
     whole = audit(subject(), **OPTIONS)
@@ -98,11 +99,12 @@ def test_trials_of_more_than_a_minute_are_announced(seconds, budget, told):
     candidates = [SimpleNamespace(name=name, kind="loss") for name in ("CE", "BEF")]
     found = SimpleNamespace(method=method, candidates=candidates)
     training = _Training(60, 0, "cpu", None, None, heard.append)
-    training.announce(found, Schedule(20, 5, 1000), seconds * 0.8, budget)
+    training.announce(found, Schedule(20, 5, 1000, 1.0), seconds * 0.8, budget)
     # 60 s / 20 epochs * 2 candidates * 3 rounds * 20 epochs * 2/3 = 240 s
     assert [one.text for one in heard] == [f"trying 2 candidates, about {n} minutes" for n in told]
 
 
+@pytest.mark.slow
 def test_the_suspects_are_written_before_the_trials(tmp_path, trainings):
     interrupted(trainings, 6, tmp_path)
     found = json.loads((tmp_path / "audit.json").read_text())
@@ -113,6 +115,7 @@ def test_the_suspects_are_written_before_the_trials(tmp_path, trainings):
     assert (tmp_path / "index.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("about", "changes", "used"),
     [
@@ -137,6 +140,7 @@ def test_parts_are_used_where_nothing_that_determines_them_changed(
     assert not (tmp_path / "unfinished").exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_part_is_made_again(tmp_path, trainings):
     interrupted(trainings, 4, tmp_path)
     part = sorted((tmp_path / "unfinished").glob("*.npz"))[0]

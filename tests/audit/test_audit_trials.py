@@ -22,7 +22,7 @@ from lossforge.noise import NoiseEstimate, corrupt, flips, symmetric
 from lossforge.training import Diverged, Samples, folds
 from lossforge.training.folds import assign_folds
 
-SHORT = Schedule(4, 2, 150)
+SHORT = Schedule(4, 2, 150, 1.0)
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_suspects_count_as_much_as_their_labels_are_probable():
 def test_a_weight_scales_the_loss_of_its_sample(monkeypatch):
     """A step with weights is the step along the weighted sum over the number of labels."""
     dataset, _ = blobs(30)
-    trials = Trials(dataset, Schedule(1, 1, 30))
+    trials = Trials(dataset, Schedule(1, 1, 30, 1.0))
     weights = torch.linspace(0, 1, 20)
     found = Suspicion(torch.ones(20, dtype=torch.bool), torch.zeros(20).long(), weights)
     monkeypatch.setattr(Trials, "suspicion", lambda self, number: found)
@@ -102,7 +102,7 @@ def test_a_weight_scales_the_loss_of_its_sample(monkeypatch):
 @pytest.mark.parametrize("recipe", PROCEDURES, ids=lambda one: one.name)
 def test_every_procedure_learns(recipe):
     dataset, true = blobs()
-    found = Trials(dataset, Schedule(40, 8, 150)).predict(recipe, 0)
+    found = Trials(dataset, Schedule(40, 8, 150, 1.0)).predict(recipe, 0)
     assert len(found.rows) == 50
     assert (found.predicted == true[found.rows]).double().mean() > 0.9
 
@@ -234,7 +234,7 @@ class Told(Trials):
 
 def told(names, **options):
     dataset = Dataset("d", CLASSES, Split(torch.zeros(300, 2), torch.arange(300) % 3), {})
-    trials = Told(dataset, Schedule(10, 5, 300))
+    trials = Told(dataset, Schedule(10, 5, 300, 1.0))
     table = torch.tensor([[1.0, 0.0, 0.0]]).expand(300, 3)
     return compete([Recipe(name) for name in names], trials, table, **options), trials.log
 
@@ -267,7 +267,7 @@ def test_what_does_not_fit_the_budget_is_not_tried():
 
 def test_the_cheapest_come_first():
     dataset = Dataset("d", CLASSES, Split(torch.zeros(300, 2), torch.arange(300) % 3), {})
-    trials = Told(dataset, Schedule(20, 5, 300))
+    trials = Told(dataset, Schedule(20, 5, 300, 1.0))
     recipes = [Recipe("1"), Recipe("2", linear=True), Recipe("3", early=True)]
     compete(recipes, trials, torch.zeros(300, 3))
     assert [name for name, number in trials.log if number == 0] == ["3", "2", "1"]

@@ -236,6 +236,7 @@ def test_it_is_in_the_help_and_names_every_option():
     assert f"By default {', '.join(lossforge.audit.CANDIDATES)}." in " ".join(shown.split())
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_is_continued_by_the_same_command(table, monkeypatch, tmp_path):
     words = (table, *QUICK, "--no-trials", "--loss", "BEF")
     whole = json.loads(run(*words, "--json").stdout)

@@ -188,6 +188,7 @@ def test_a_data_set_completes_a_noise():
     assert "digits has 10 classes, got --classes 3" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_the_suggested_command_has_the_same_noise():
     result = run("certify", "CE", "--noise", "asymmetric:0.4", "--data", "digits")
     assert "`lossforge design --noise asymmetric:0.4 --data digits`" in result.stdout
@@ -195,6 +196,7 @@ def test_the_suggested_command_has_the_same_noise():
     assert "lossforge train --data digits --noise asymmetric:0.4 --loss " in designed.stdout
 
 
+@pytest.mark.slow
 def test_class_names_of_a_file_are_in_the_answers(tmp_path):
     path = tmp_path / "T.csv"
     path.write_text(NAMED)

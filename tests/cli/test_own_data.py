@@ -311,6 +311,7 @@ def test_other_arguments_that_are_too_many_are_told_as_before(folder):
     assert run("train", 300 * "a").exit_code == 2  # longer than a name of a file can be
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("true", [[], ["--true", "truth"]])
 def test_bench_tells_once_that_it_tested_on_labels_as_given(folder, true):
     words = ["bench", "digits", "--data", "tickets.csv", "--label", "category", *true]

@@ -278,6 +278,7 @@ def test_its_parameters_are_tuned(own, workers):
     assert len({trial["expression"] for trial in found["trials"]}) == 3
 
 
+@pytest.mark.slow
 def test_a_range_is_that_of_a_keyword_with_a_default(own):
     pytest.importorskip("optuna")
     file = Path("mine.py")

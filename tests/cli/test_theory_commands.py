@@ -313,6 +313,7 @@ def test_a_designed_loss_reads_back_proves_and_trains(words):
         assert 0 < one["rate"] <= one["limit"] * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_the_admissible_set_is_shown():
     text = " ".join(run("design", "--noise", "pair:0.4", *TEN).stdout.split())
     assert "a from 0.6667 to 1.5, that is tau from 6 to 13.5" in text
@@ -339,6 +340,7 @@ def test_what_design_cannot_read_exits_with_2_and_one_line(words, message):
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_the_shell_sees_the_statuses():
     words = [sys.executable, "-m", "lossforge", "certify", "MAE", "--noise"]
     for labels, status in (("weights:0.6,0.4", 0), ("weights:0.4,0.6,0.1", 2)):

@@ -130,10 +130,14 @@ def test_a_page_with_wrong_output_is_found(tmp_path):
     assert unlike("took ... s, 1.0 %", "took 3.14 s, 1.02 %") is None
 
 
-def test_the_data_that_blocks_need_are_there():
-    needs = {block.needs for page in PAGES for block in blocks(page) if not block.runs}
-    if missing := sorted(needs - {""}):
+def test_blocks_that_need_data_are_run():
+    needing = [(page, block) for page in PAGES for block in blocks(page) if block.needs]
+    assert needing
+    if missing := sorted({block.needs for _, block in needing if not block.runs}):
         pytest.skip(f"not in LOSSFORGE_DATA, so that blocks are not run: {', '.join(missing)}")
+    for page, block in needing:
+        line = script(page)[0].splitlines()[block.line + block.prompted]
+        assert line.startswith("mark("), (name(page), block.line + 1)
 
 
 def test_a_block_may_need_a_file_of_data(tmp_path, monkeypatch):

@@ -345,6 +345,7 @@ console.log(JSON.stringify({ states, shown, hashes, start: START, far }));
     assert found["hashes"] == [None, None, None, start]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "rate"), [("symmetric", 0.4), ("pair", 0.3)])
 def test_the_tiny_network_fits_wrong_labels_with_cross_entropy_only(noise, rate, tmp_path):
     code = """

@@ -70,6 +70,7 @@ def test_what_is_refused(tmp_path):
         plot.frontier(BEF(), num_classes=2)
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_the_theory():
     seen = []
     axis = plot.frontier(

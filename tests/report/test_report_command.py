@@ -82,6 +82,7 @@ def test_the_page_is_opened_in_a_terminal_when_asked_for(store, opened, monkeypa
     assert len(opened) == 1
 
 
+@pytest.mark.slow
 def test_outside_a_terminal_no_page_is_opened(store, opened):
     result = run(store, "--open")
     assert result.exit_code == 0, result.output
@@ -125,6 +126,7 @@ def test_a_highlighted_loss_is_emphasised(tmp_path):
     assert "--highlight JAL-CE --highlight GCE" in text
 
 
+@pytest.mark.slow
 def test_long_names_leave_room_for_the_figures(tmp_path):
     long = "0.9*TS(series(coefficients=[0.9, 0, -0.5, 0, 0.1]), a=0.2) + 0.1*BR(exponential())"
     store = write(tmp_path / "runs", grid(("CE", "GCE", long), ("clean", "symmetric:0.4"), (0,)))
@@ -252,6 +254,7 @@ def test_a_copied_run_is_named(store):
     assert f"is a copy of run {path.name}, in a folder of another name" in result.stderr
 
 
+@pytest.mark.slow
 def test_packed_runs_are_reported_beside_their_file(store, tmp_path):
     path = tmp_path / "digits.jsonl.gz"
     pack(store, path)

@@ -29,6 +29,7 @@ def random_loss(generator, claim):
     return draw(0.2, 2) * parts[0] + draw(0.2, 2) * parts[1] if choice == 2 else parts[choice]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", MATRICES)
 @pytest.mark.parametrize("claim", ["monotone", "transfers", "global"])
 @pytest.mark.parametrize("seed", range(6))

@@ -29,6 +29,7 @@ def test_rows_are_distributions_with_the_rate_beside_the_true_class():
     assert (1 - own).mean().item() == pytest.approx(0.3, abs=4 * 0.05 / 600**0.5)
 
 
+@pytest.mark.slow
 def test_the_rates_and_confusions_are_those_of_the_labels():
     # the same instance many times: its labels follow its row
     features, labels = some_data(3)
@@ -90,6 +91,7 @@ def digits_noise(rate):
     return noise.instance_rows(inputs, train.true, 10, rate, generator=seeded())
 
 
+@pytest.mark.slow
 def test_the_certified_share_of_digits_falls_with_the_rate():
     shares = []
     for rate in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6):
@@ -130,6 +132,7 @@ def flips(rates):
     return rows
 
 
+@pytest.mark.slow
 def test_instances_are_proved_by_the_proofs_of_certify():
     rows = flips(torch.linspace(0.05, 0.45, 41))
     found = theory.certify_instances(STEEP, rows)
@@ -138,6 +141,7 @@ def test_instances_are_proved_by_the_proofs_of_certify():
     assert rows[found.proved, 1].max() > 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", ["monotone", "global"])
 def test_what_is_proved_of_many_is_proved_of_each(claim):
     """A row is proved through one that is no easier; the proof of itself succeeds as well."""

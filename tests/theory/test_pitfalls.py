@@ -73,6 +73,7 @@ def test_a_normalised_part_may_undo_a_rise_of_the_others():
     assert certify(loss, symmetric(5, 0.6), claim="transfers").status != "REFUTED"
 
 
+@pytest.mark.slow
 def test_a_design_is_proved_to_its_last_digit():
     found = design(10, symmetric(10, 0.89999))
     low, high = found.a_interval
