@@ -24,7 +24,6 @@ CANDIDATES = (
 # What was nearest to the best most often, and never far from it, in 66 simulated cases; the lead
 # that another needs, since smaller ones were luck or noise that looks like signal (docs/audit.md).
 USUAL, CLEAR = "linear, suspects dropped", 0.08
-LEVEL = "is not clearly better"
 LITTLE = 0.02  # noise rates below this make the choice of a loss unimportant
 Kind = Literal["loss", "procedure"]
 Status = Literal["PROVED", "REFUTED", "UNDECIDED", "UNCERTIFIED", "HOPELESS"]
@@ -226,6 +225,7 @@ def _measured(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
     if best.judged > chosen.judged:
         share += f" of {best.judged:,}"
     if _score(best) > _score(chosen):
-        lead = f"leads by less than {100 * CLEAR:.0f} points" if chosen.name == USUAL else LEVEL
-        return f"{text}; {share} {lead}"
+        if chosen.name == USUAL:
+            return f"{text}; {share} leads by less than {100 * CLEAR:.0f} points"
+        return f"{text}; {share} is not clearly better"
     return f"{text}; next is {share}"

@@ -131,7 +131,7 @@ class Schedule:
     epochs: int
     best_epoch: int
     rows: int
-    square: float = 1.0
+    square: float
 
     def settings(self, recipe: Recipe) -> Settings:
         """Return the training settings of a recipe."""

@@ -307,7 +307,8 @@ def true_class(probs: Tensor, given: Tensor, noise: NoiseEstimate) -> Tensor:
 
     By Bayes' rule with both witnesses, the networks of the cross-validation and the given label:
     proportional to P(class | x) T[class, given]. The former are probabilities of labels, P(label |
-    x) = sum over classes of P(class | x) T[class, label], and solved for those of the classes.
+    x) = sum over classes of P(class | x) T[class, label], and solved for those of the classes; what
+    an estimated matrix leaves below `LEAST` is raised to it.
 
     Args:
         probs: (N, K) probabilities of labels, out of fold.

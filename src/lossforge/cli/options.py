@@ -161,12 +161,13 @@ class OwnDataCommand(TyperCommand):
         if ctx.resilient_parsing or not names >= {"--data", "--label"}:
             return super().parse_args(ctx, args)
         ctx.allow_extra_args = True
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, [*args])  # which empties its list
         for word in rest:
             if library.data.own.is_path(word):
                 ctx.fail(data_not_named(word, "an option"))
         if rest:
-            ctx.fail(f"Got unexpected extra argument(s) ({' '.join(rest)})")
+            ctx.allow_extra_args = False
+            super().parse_args(ctx, args)  # which says what is wrong
         return rest
 
 

@@ -73,9 +73,10 @@ def explorer(
         raise ValueError(f"noise must be symmetric:RATE or pair:RATE, got {noise}")
     shown = example("BEF", num_classes) if loss is None else loss
     start = describe(shown) | {"name": "BEF" if loss is None else name}
-    if num_classes - 1 > start["most"] > 0:
+    most = start.pop("most")  # no part of the page's state
+    if num_classes - 1 > most > 0:
         raise ValueError(
-            f"num_classes must be up to {start['most'] + 1}, got {num_classes}: beyond, this loss "
+            f"num_classes must be up to {most + 1}, got {num_classes}: beyond, this loss "
             "is no sum of target separation and binary reduction; `lossforge certify` decides it"
         )
     start |= {"noise": spec.kind, "rate": spec.rate, "K": num_classes}

@@ -324,7 +324,7 @@ one("train").addEventListener("click", () => training.toggle());
 setUp();
 build();
 draw();
-if (!linked && isCut({ ...GIVEN.start, most: undefined }, state)) { // `most` is no part of a state
+if (!linked && isCut(GIVEN.start, state)) {
   one("problem").textContent = "some numbers were beyond the ranges or the six decimals of this page, and were cut";
 }
 window.explorer = { state: () => state, frames: () => ({ page: frames, training: training.frames }), coefficient };
