@@ -154,6 +154,17 @@ def test_another_network_and_a_linear_model(iris):
     assert own.score(*iris) > 0.8
 
 
+def test_a_prediction_does_not_depend_on_the_rows_beside_it():
+    # products of many terms: in single precision their rounding depends on the size of the batch
+    draw = np.random.default_rng(0)
+    inputs, labels = draw.normal(size=(200, 300)), np.arange(200) % 3
+    model = RobustClassifier(**QUICK).fit(inputs, labels)
+    together, order = model.predict_proba(inputs), draw.permutation(200)
+    np.testing.assert_allclose(model.predict_proba(inputs[order]), together[order], rtol=1e-12)
+    alone = np.concatenate([model.predict_proba(inputs[n : n + 1]) for n in range(40)])
+    np.testing.assert_allclose(alone, together[:40], rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("parameters", "told"),
     [

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..catalog import parse
@@ -233,7 +234,10 @@ class WeightedMean(nn.Module):
 
 
 class Perceptron(nn.Sequential):
-    """Linear layers with rectifiers between them.
+    """Linear layers with rectifiers between them; predicts in double precision.
+
+    In single precision the last digits of a row's logits depend on the rows beside it, by how the
+    CPU divides a product of matrices, and scikit-learn expects that they do not.
 
     Args:
         features: The number of inputs.
@@ -247,3 +251,14 @@ class Perceptron(nn.Sequential):
             layers += [nn.Linear(features, width), nn.ReLU()]
             features = width
         super().__init__(*layers, nn.Linear(features, classes))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return logits (N, K), in float64 unless training."""
+        values = rows if self.training else rows.double()
+        for layer in self:
+            if isinstance(layer, nn.Linear):
+                dtype = values.dtype
+                values = F.linear(values, layer.weight.to(dtype), layer.bias.to(dtype))
+            else:
+                values = layer(values)
+        return values
