@@ -14,6 +14,8 @@ CASES = {
     "momentum 0": {"momentum": 0.0},
     "nesterov": {"nesterov": True},
     "adam": {"optimizer": "adam", "lr": 1e-3},
+    "fused sgd": {"fused": True},
+    "fused adam": {"optimizer": "adam", "lr": 1e-3, "fused": True},
     "l1": {"l1_decay": 1e-3},
     "clip": {"clip": 0.5, "weight_decay": 1e-3},
     "all": {"nesterov": True, "l1_decay": 1e-3, "clip": 0.5, "schedule": "steps:0.1@1,3"},

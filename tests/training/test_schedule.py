@@ -56,6 +56,7 @@ def test_a_malformed_schedule_is_refused(text):
         ({"clip": 0}, ValueError, "clip"),
         ({"precision": "fp8"}, ValueError, "precision must be one of float32, bf16"),
         ({"compile": 1}, TypeError, "compile must be True or False"),
+        ({"fused": "yes"}, TypeError, "fused must be True or False"),
         ({"nesterov": True, "momentum": 0}, ValueError, "nesterov must go with sgd"),
         ({"nesterov": True, "optimizer": "adam"}, ValueError, "nesterov must go with sgd"),
         ({"schedule": 3}, TypeError, "schedule must be"),

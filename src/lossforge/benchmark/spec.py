@@ -130,9 +130,7 @@ class RunSpec(Frozen):
         """The hash of the whole spec."""
         content = self.model_dump(exclude={"place"})
         content["training"] = {
-            name: value
-            for name, value in self.training.items()
-            if name in HASHED_TRAINING or value != getattr(Settings, name, None)
+            name: value for name, value in self.training.items() if _is_written(name, value)
         }
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -233,7 +231,7 @@ def hashes(loss: Reading) -> dict[str, str]:
 
 
 def canonical(training: dict[str, Any]) -> dict[str, Any]:
-    """Write out every training setting, so that 1 and 1.0 are the same run."""
+    """Write out the training settings, so that 1 and 1.0 are the same run."""
     known = [field.name for field in fields(Settings)]
     for name in training:
         if name not in known:
@@ -246,7 +244,12 @@ def canonical(training: dict[str, Any]) -> dict[str, Any]:
     return {
         name: float(value) if name in numbers and value is not None else value
         for name, value in asdict(settings).items()
+        if _is_written(name, value)
     }
+
+
+def _is_written(setting: str, value: Any) -> bool:
+    return setting in HASHED_TRAINING or value != getattr(Settings, setting, None)
 
 
 def has_preset(name: str, preset: str) -> bool:

@@ -33,6 +33,8 @@ class Settings:
             on a CPU is tried in a child process first.
         compile: Whether `torch.compile` is applied to the model.
         probe: Training samples on which the fit to wrong labels is measured, at most; 0 for none.
+        fused: Whether the optimizer updates parameters in one pass over memory, by torch's own
+            kernel: several times as fast for wide layers on a CPU, and other in the last bits.
     """
 
     epochs: int = 100
@@ -48,6 +50,7 @@ class Settings:
     precision: Literal["float32", "bf16"] = "float32"
     compile: bool = False
     probe: int = 2000
+    fused: bool = False
 
     def __post_init__(self) -> None:
         check_integer("epochs", self.epochs, 0)
@@ -64,7 +67,7 @@ class Settings:
                 raise ValueError(
                     f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
                 )
-        for name in ("nesterov", "compile"):
+        for name in ("nesterov", "compile", "fused"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.nesterov and (self.optimizer != "sgd" or not self.momentum):
@@ -80,15 +83,18 @@ class Settings:
 
     def make_optimizer(self, parameters: Iterable[nn.Parameter]) -> optim.Optimizer:
         """Make a new optimizer of the parameters."""
+        fused = self.fused or None  # None leaves torch its choice of operations
         if self.optimizer == "adam":
             betas = (self.momentum, 0.999)
-            return optim.Adam(parameters, self.lr, betas, weight_decay=self.weight_decay)
+            decay = self.weight_decay
+            return optim.Adam(parameters, self.lr, betas, weight_decay=decay, fused=fused)
         return optim.SGD(
             parameters,
             self.lr,
             momentum=self.momentum,
             nesterov=self.nesterov,
             weight_decay=self.weight_decay,
+            fused=fused,
         )
 
     def autocast(self, device: torch.device) -> torch.autocast:
