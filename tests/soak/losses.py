@@ -224,12 +224,12 @@ def _compare(subject: Subject, call: Call, dice: Dice) -> list[str]:
     if _kind(actual) != _kind(expected):
         return [f"{_kind(actual)}, of cross entropy {_kind(expected)}"]
     rows = _read(subject, call)
-    values, slope = _exact(subject, call)
+    values, slope, cancelled = _exact(subject, call)
     faults = [*_check_values(rows, values), *_check_slope(subject, rows, slope)]
     faults += _check_reduction(subject, call, rows, values, actual.detach())
     if differentiated:
         (gradient,) = torch.autograd.grad(actual.sum(), logits)
-        faults += _check_gradient(subject, call, rows, slope, _rows(gradient))
+        faults += _check_gradient(subject, call, rows, slope, cancelled, _rows(gradient))
     if isinstance(subject.loss, lossforge.CE):
         faults += _check_torch(call, rows, values, slope)
     elif dice.chance(0.5):
@@ -285,12 +285,21 @@ def _read(subject: Subject, call: Call) -> Rows:
     return Rows(z, share * weights, divisor, ignored, poisoned, fine & counted, infinite, finite)
 
 
-def _exact(subject: Subject, call: Call) -> tuple[Tensor, Tensor]:
-    """The values (R,) and the gradient of their sum (R, C), in float64."""
+def _exact(subject: Subject, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+    """The values (R,), the gradient of their sum (R, C), and what cancels in it, in float64.
+
+    Gradients of several views are rounded before they are added, in the dtype of the logits. What
+    cancels (R,) is by how much the sizes of all that is added exceed that of the sum.
+    """
     logits = _rows(call.logits.detach()).double().requires_grad_()
-    values = subject(logits, *_double(call))
-    (gradient,) = torch.autograd.grad(values.sum(), logits)
-    return values.detach(), gradient
+    views = subject.inputs(logits)
+    leaves = [view.detach().requires_grad_() for view in views]
+    values = subject.of_views(leaves, *_double(call))
+    slopes = torch.autograd.grad(values.sum(), leaves)
+    pairs = zip(views, slopes, strict=True)
+    parts = torch.stack([torch.autograd.grad(view, logits, slope)[0] for view, slope in pairs])
+    gradient = parts.sum(0)
+    return values.detach(), gradient, (parts.abs().sum(0) - gradient.abs()).sum(1)
 
 
 def _double(call: Call) -> tuple[Tensor, dict[str, Any]]:
@@ -424,7 +433,7 @@ def _check_reduction(
 
 
 def _check_gradient(
-    subject: Subject, call: Call, rows: Rows, slope: Tensor, gradient: Tensor
+    subject: Subject, call: Call, rows: Rows, slope: Tensor, cancelled: Tensor, gradient: Tensor
 ) -> list[str]:
     """Compare with the float64 gradient, and its sum over the classes with zero."""
     divisor = rows.divisor if call.policy["reduction"] == "mean" else 1.0
@@ -436,6 +445,7 @@ def _check_gradient(
     able = rows.finite & ~overflow & expected.isfinite().all(1)
     gradient, expected = gradient[able], expected[able]
     slack = _rounding(subject, call, rows)[able] / divisor + 1e-4 * expected.abs().sum(1)
+    slack += info.eps * cancelled[able] / divisor
     if not call.flat or (subject.smooth and "ties" not in subject.breaks):
         faults += _near(gradient, expected, slack[:, None], "gradient", "float64")
     bound = slack + info.eps * gradient.double().abs().sum(1) + gradient.shape[1] * info.tiny

@@ -3,7 +3,7 @@
 import functools
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,8 +47,15 @@ class Subject:
     scale: float = 1.0
 
     def __call__(self, logits: Tensor, target: Tensor, policy: dict[str, Any]) -> Tensor:
+        return self.of_views(self.inputs(logits), target, policy)
+
+    def inputs(self, logits: Tensor) -> tuple[Tensor, ...]:
+        """The views of a sample that the loss takes, all made from the same logits."""
+        return (logits, logits / 2) if self.views else (logits,)
+
+    def of_views(self, views: Sequence[Tensor], target: Tensor, policy: dict[str, Any]) -> Tensor:
         self._take(policy)
-        return self.loss((logits, logits / 2) if self.views else logits, target)
+        return self.loss(views if self.views else views[0], target)
 
     def from_probs(self, probs: Tensor, target: Tensor, policy: dict[str, Any]) -> Tensor:
         self._take(policy)
