@@ -16,6 +16,7 @@ from lossforge.benchmark.executors import (
     Options,
     commands,
     local,
+    options,
     ray_tasks,
     run_all,
 )
@@ -151,6 +152,27 @@ def test_waiting_for_other_workers_is_said_once(tmp_path, monkeypatch):
 
     run_all("local", tmp_path, [run], on_progress=finish, on_wait=told.append)
     assert told == [[run.id]]
+
+
+def test_no_worker_is_started_for_runs_that_are_finished(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "POLL", 0.01)
+    monkeypatch.setattr(options, "REST", 10**6)  # statuses are as old as they can be
+    runs, started = tiny_runs()[:2], []
+
+    class Done:
+        has_ended, has_died = True, False
+
+        def __init__(self, *_):
+            started.append(self)
+            for run in runs:
+                RunFolder(tmp_path, run).finish(result_of(run), {})
+
+        def close(self, *_):
+            pass
+
+    monkeypatch.setattr(local, "Worker", Done)
+    run_all("local", tmp_path, runs, workers=1, gpus=())
+    assert len(started) == 1
 
 
 @pytest.mark.slow

@@ -200,11 +200,11 @@ def test_results_out_of_range_are_not_written(folder):
         folder.finish(record, {})
 
 
-def test_without_times_nothing_is_estimated_wrongly(folder, tmp_path):
-    for content in ("{}", "{", None):
-        about = folder.path / "about.json"
-        about.unlink() if content is None else about.write_text(content)
-        assert Forecast(tmp_path, [SPEC], 1).left({SPEC.id: "finished"}) is None
+@pytest.mark.parametrize("content", ["{}", "{", None])
+def test_without_times_nothing_is_estimated_wrongly(folder, tmp_path, content):
+    about = folder.path / "about.json"
+    about.unlink() if content is None else about.write_text(content)
+    assert Forecast(tmp_path, [SPEC], 1).left({SPEC.id: "finished"}) is None
 
 
 # What is repeated

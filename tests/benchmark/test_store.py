@@ -164,14 +164,20 @@ def test_the_time_left_is_that_of_runs_of_the_same_kind(tmp_path, monkeypatch):
     other = runs[0].model_copy(update={"data": "breast-cancer"})
     forecast = Forecast(tmp_path, [*runs, other], workers=2)
     found = {run.id: "waiting" for run in [*runs, other]}
+    *_, last = found
     assert forecast.left(found) is None
     for run, seconds in zip(runs[:2], (10.0, 30.0), strict=True):
         folder = RunFolder(tmp_path, run)
         folder.open()
         folder.finish(whole_record(run), {"seconds": seconds})
         found[run.id] = "finished"
+    folder = RunFolder(tmp_path, other)
+    folder.open()
+    folder.finish(whole_record(other), {"seconds": 100.0})
     monkeypatch.setattr(RunSpec, "id", property(lambda spec: pytest.fail("a spec hashed again")))
     assert forecast.left(found) == timedelta(seconds=30)  # 20 s for each of three, two at a time
+    found[last] = "finished"
+    assert forecast.left(found) == timedelta(seconds=20)  # the other's 100 s count for none of them
 
 
 @pytest.mark.parametrize(("seconds", "rest"), [(0.1, 2), (0.4, 8), (100, options.LONGEST_REST)])

@@ -117,7 +117,11 @@ class Pool:
 
     def __len__(self) -> int:
         """Return the number of occupied slots."""
-        return sum(worker is not None for worker in self._workers)
+        return sum(1 for _ in self)
+
+    def __iter__(self) -> Iterator[Worker]:
+        """Return the workers in the occupied slots."""
+        return (worker for worker in self._workers if worker is not None)
 
     def __enter__(self) -> "Pool":
         return self
@@ -128,7 +132,7 @@ class Pool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        workers = [worker for worker in self._workers if worker is not None]
+        workers = list(self)
         for worker in workers:
             worker.process.terminate()
         deadline = time.monotonic() + TIMEOUT

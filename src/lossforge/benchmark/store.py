@@ -273,7 +273,7 @@ class Forecast:
         return timedelta(seconds=round(total / self._workers))
 
     def _spent(self, run: str) -> float | None:
-        """Return the seconds of a finished run, which are read once; None if it does not say."""
+        """Return the seconds that a finished run took, read once; None if unknown."""
         if run not in self._seconds:
             self._seconds[run] = None
             with suppress(OSError, ValueError):  # missing or damaged

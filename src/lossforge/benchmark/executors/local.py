@@ -24,6 +24,8 @@ def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> Non
         with interrupts.deferred(), make_pool(store, status, options) as pool:
             while status.unfinished:
                 interrupts.check()
+                if any(worker.has_ended for worker in pool):
+                    status.refresh()  # or another would be started for runs that are finished
                 pool.remove_ended()
                 pool.fill(lambda: _has_work(status, len(pool)))
                 idle = 0 if len(pool) else idle + 1
@@ -31,7 +33,7 @@ def run_all(store: Path, runs: Sequence[Run | RunSpec], options: Options) -> Non
                 if idle == 2 and options.on_wait is not None:
                     options.on_wait(list(status.unfinished))
                 time.sleep(POLL)
-                if len(pool):  # whose processors a refresh would take
+                if len(pool):  # spare their processors
                     status.poll()
                 else:
                     status.refresh()

@@ -12,8 +12,8 @@ from ..spec import Run, RunSpec
 from ..store import RunFolder
 
 CONTINUE = "stopped; the same command continues where this one stopped"
-# Reading the folders of thousands of runs takes a second: a refresh is followed by so many times as
-# long without one, but no more than the seconds after it.
+# Reading thousands of run folders takes a second. A refresh is followed by a pause of REST times as
+# long as it took, at most LONGEST_REST seconds.
 REST, LONGEST_REST = 20, 10.0
 
 
@@ -88,7 +88,7 @@ class GridStatus:
         self._due = ended + min(REST * (ended - began), LONGEST_REST)
 
     def poll(self) -> None:
-        """Refresh, unless that was done too short a time ago for how long it takes."""
+        """Refresh, unless the pause after the last refresh is not over."""
         if time.monotonic() >= self._due:
             self.refresh()
 
