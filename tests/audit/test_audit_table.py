@@ -1,6 +1,8 @@
 """Which column is what, and what is said of a table that cannot be audited."""
 
+import math
 import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +10,7 @@ from audit_fixtures import animals, write_csv
 
 from lossforge.audit.subject import check_labels
 from lossforge.audit.table import read_table
+from lossforge.data.tables import Columns
 
 
 def table(tmp_path, header, rows):
@@ -117,7 +120,8 @@ def test_cells_without_a_value_are_noted_and_count_as_the_mean_or_as_nothing(tmp
     sizes = torch.tensor([i * i for i in range(1, 60)], dtype=torch.float64)
     expected = (sizes - sizes.mean()) / sizes.std(correction=0)
     torch.testing.assert_close(found.dataset.train.inputs[1:, -4], expected.float())
-    assert found.text(0) == ""
+    assert found.text(0) == "size=, kind="
+    assert found.text(1) == "some words here 1"
     assert "'text' is empty in 1 of 60 rows" in found.notes
     missing = "is missing in 1 of 60 rows, the first at t.csv:2; it counts as"
     assert f"'size' {missing} the mean there" in found.notes
@@ -142,18 +146,47 @@ def test_the_roles_of_columns_are_those_of_the_values_that_are_there(tmp_path):
         )
         for i in range(60)
     ]
-    notes = read_table(table(tmp_path, header, rows)).notes
+    found = read_table(table(tmp_path, header, rows))
+    notes = found.notes
     assert "text: 'text'" in notes
     assert "numbers and categories: 'size'" in notes
     left_out = {
-        "mail": "has a different value in nearly every row",
+        "mail": "has a different value in nearly every row that has one",
         "user_id": "identifies rows",
         "row": "numbers the rows",
         "gone": "has no value",
-        "same": "has the same value in all rows",
+        "same": "has only one value",
     }
     for name, why in left_out.items():
         assert f"left out: {name!r} {why}" in notes
+    assert list(found.ids(5)) == ["mail", "user_id", "row"]
+    assert found.ids(1)["mail"] == ""
+
+
+def test_a_check_box_is_a_feature(tmp_path):
+    rows = [("x" if i % 4 else "", "x", "ab"[i % 2]) for i in range(60)]
+    found = read_table(table(tmp_path, ("ticked", "same", "label"), rows))
+    assert found.dataset.train.inputs[:5].tolist() == [[0], [1], [1], [1], [0]]
+    assert "left out: 'same' has only one value" in found.notes
+
+
+@pytest.mark.parametrize("value", [lambda i: 2**60 + i % 3, lambda i: 2**60])
+def test_large_numbers_do_not_number_the_rows(tmp_path, value):
+    rows = [(value(i), i % 7, "ab"[i % 2]) for i in range(60)]
+    notes = read_table(table(tmp_path, ("size", "other", "label"), rows)).notes
+    assert not any("numbers the rows" in note for note in notes)
+
+
+def test_a_column_with_missing_cells_is_not_guessed_as_the_label(tmp_path):
+    rows = [(i * i, "note" if i % 7 == 0 else "") for i in range(60)]
+    with pytest.raises(ValueError, match="cannot guess the label column"):
+        read_table(table(tmp_path, ("size", "remark"), rows))
+
+
+@pytest.mark.parametrize("nothing", [None, math.nan, "", " "])
+def test_a_missing_text_is_empty(nothing):
+    columns = Columns(Path("t.parquet"), {"text": ["some words", nothing]}, str)
+    assert columns.texts("text", complete=False) == ["some words", ""]
 
 
 def test_cells_without_a_value_are_shown_as_nothing(tmp_path):

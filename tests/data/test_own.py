@@ -367,5 +367,8 @@ def test_a_column_without_a_value_in_the_training_rows_has_no_features(tmp_path)
     write(path, ("size", "rare", "label"), rows)
     found = own.load(path, label="label", columns=["size", "rare"])
     assert found.tests["test"].inputs.shape[1] == 1
+    new = tmp_path / "new.csv"
+    new.write_text("size\n3\n")
+    assert found.pipeline.read(new)[0].shape == (1, 1)
     with pytest.raises(ValueError, match="no column has a value in the training rows"):
         own.load(path, label="label", columns=["rare"])

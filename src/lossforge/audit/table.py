@@ -46,9 +46,8 @@ def read_table(
     dataset = Dataset(table.path.stem, found.classes, Split(inputs, found.given), {})
 
     def text(row: int) -> str:
-        if texts:
-            words = " ".join(_shown(table[name][row]) for name in texts)
-        else:
+        words = " ".join(_shown(table[name][row]) for name in texts)
+        if not words.strip():
             words = ", ".join(f"{name}={_shown(table[name][row])}" for name in others)
         words = " ".join(words.split())
         return words if len(words) <= _SHOWN else words[: _SHOWN - 1] + "…"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-import torch
 from torch import Tensor
 
 from .source import PathLike
@@ -190,8 +189,8 @@ def _guess_label(
     if known:
         return known[0], "its name"
     last = ([name for name in table.values if name not in others] or [*table.values])[-1]
-    distinct = len(set(table[last]))
-    if len(table.values) > 1 and 2 <= distinct <= max(2, len(table) // 10):
+    distinct, complete = len(set(table[last])), not any(map(_is_missing, table[last]))
+    if len(table.values) > 1 and complete and 2 <= distinct <= max(2, len(table) // 10):
         return last, f"its position and its {distinct} different values"
     if len(table.values) == 1 and ";" in last:
         raise ValueError(f"{table.path} is separated by semicolons; write it with commas")
@@ -242,11 +241,12 @@ def _roles(
             left_out.append((name, "numbers the rows"))
         elif columns is None and _ID.search(name) and distinct > len(known) / 2:
             left_out.append((name, "identifies rows"))
-        elif columns is None and distinct == 1:
-            left_out.append((name, "has the same value in all rows"))
-        elif found is None and distinct > len(known) / 2:
+        elif columns is None and distinct == 1 and (found is not None or len(known) == len(values)):
+            left_out.append((name, "has only one value"))
+        elif found is None and distinct > max(1, len(known) / 2):
             if columns is None:
-                left_out.append((name, "has a different value in nearly every row"))
+                row = "row" if len(known) == len(values) else "row that has one"
+                left_out.append((name, f"has a different value in nearly every {row}"))
             else:
                 texts.append(name)
         else:
@@ -256,12 +256,15 @@ def _roles(
 
 def _ids(table: Columns, used: Collection[str]) -> tuple[str, ...]:
     """Return the unused columns that identify rows; times may repeat by chance."""
-    return tuple(
-        name
+    known = {
+        name: [value for value in values if not is_blank(value)]
         for name, values in table.values.items()
         if name not in used
-        and len({str(value) for value in values}) > len(values) / 2
-        and not _holds_times(values)
+    }
+    return tuple(
+        name
+        for name, values in known.items()
+        if len({str(value) for value in values}) > len(values) / 2 and not _holds_times(values)
     )
 
 
@@ -295,10 +298,9 @@ def _is_time(value: object) -> bool:
 
 
 def _numbers_rows(values: Tensor) -> bool:
-    """Check whether values rise by one from row to row, but for those that are missing."""
-    offsets = values - torch.arange(len(values), dtype=values.dtype)
-    known = offsets[~offsets.isnan()]
-    return len(known) > 2 and bool((known == known[0]).all())
+    """Check whether the known values increase by one per row."""
+    rows = (~values.isnan()).nonzero()[:, 0]
+    return len(rows) > 2 and bool((values[rows].diff() == rows.diff()).all())
 
 
 def _is_missing(value: object) -> bool:

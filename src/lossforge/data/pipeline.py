@@ -22,7 +22,7 @@ from .folders import image_files
 from .own_table import gaps
 from .patches import READ, SEED, Dictionary, Images, learn, one_thread
 from .source import PathLike
-from .tables import Columns, Encoder, read_columns
+from .tables import Columns, Encoder, is_blank, read_columns
 
 Place = Callable[[int], str]
 Plain = dict[str, Any]
@@ -54,7 +54,7 @@ class TablePipeline:
         sentences: Sentences | None = None,
         whole: Columns | None = None,
     ) -> "TablePipeline":
-        """Fit the columns of texts and the other columns to a table.
+        """Fit the columns of texts and the other columns to a table; leave out empty ones.
 
         Args:
             table: The rows.
@@ -66,13 +66,17 @@ class TablePipeline:
         words: Words | Sentences | None = sentences
         if sentences is not None and not texts:
             raise ValueError(f"{table.path} must have a column of texts for embeddings, got none")
-        if texts and words is None:
-            listed = ", ".join(repr(name) for name in texts)
-            words = Words.fit(_joined(table, texts), name=f"{table.path}: {listed}")
-        encoders = tuple(Encoder.fit(name, table, whole) for name in others)
-        if words is None and all(one.categories == () for one in encoders):
+        filled = tuple(name for name in texts if not all(map(is_blank, table[name])))
+        if not filled:
+            words = None
+        elif words is None:
+            listed = ", ".join(repr(name) for name in filled)
+            words = Words.fit(_joined(table, filled), name=f"{table.path}: {listed}")
+        fitted = [Encoder.fit(name, table, whole) for name in others]
+        encoders = tuple(one for one in fitted if one.categories != ())
+        if not filled and not encoders:
             raise ValueError(f"{table.path}: no column has a value in the training rows")
-        return cls(tuple(texts), words, encoders)
+        return cls(filled, words, encoders)
 
     def encode(self, table: Columns) -> Tensor:
         """Return one row of features for each row of a table."""

@@ -1,9 +1,9 @@
 """Users' own tables: a text or feature columns, and a label.
 
 A table is read as columns of Python values that know their place in the file, for errors. Feature
-columns become numbers: measurements are standardised, categories one-hot. An encoder takes a
-missing number for the mean, and a missing category for none. A cell is missing if it is blank; in
-a column of numbers, so is one that says so in a word, such as NA.
+columns become numbers: measurements are standardised, categories one-hot. Missing numbers become
+the mean, missing categories are all zeros. A cell is missing if it is blank; in a column of
+numbers, so is one that says so in a word, such as NA.
 """
 
 import csv
@@ -65,13 +65,13 @@ class Columns:
             complete: Whether to refuse an empty text; if not, a missing one is empty.
         """
         for row, value in enumerate(self[name]):
-            if value is None and not complete:
+            if not complete and is_blank(value):
                 continue
             if not isinstance(value, str):
                 raise TypeError(f"{self.where(row)}: {name!r} must be text, got {value!r}")
             if complete and not value.strip():
                 raise ValueError(f"{self.where(row)}: {name!r} must not be empty")
-        return [value or "" for value in self[name]]
+        return ["" if is_blank(value) else value for value in self[name]]
 
     def names(self, label: str) -> list[str]:
         """Return a column of labels as strings; an integer of any type is written as one."""
@@ -314,9 +314,9 @@ class Encoder:
 
     @classmethod
     def fit(cls, name: str, train: Columns, whole: Columns | None = None) -> "Encoder":
-        """Fit a column: numbers if all values that are there are, otherwise categories.
+        """Fit a column: numeric if all known values are numbers, otherwise categorical.
 
-        A column without a value in the training rows has no features.
+        A column without a value in the training rows is categorical, without categories.
 
         Args:
             name: The column.
