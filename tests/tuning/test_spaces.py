@@ -47,7 +47,7 @@ def test_every_point_is_a_loss_that_reads_back(name, data):
     found = space(name, num_classes)
     point = {key: drawn(one, data.draw(st.floats(0, 1))) for key, one in found.ranges.items()}
     kept = {k: v for k, v in find(name).parameters().items() if k != "T"}
-    text = str(lossforge.make(name, **{**kept, **found.make(point, num_classes)}))
+    text = str(lossforge.make(name, **{**kept, **found.make(point)}))
     assert str(lossforge.parse(text)) == text
 
 
@@ -55,9 +55,9 @@ def test_every_point_is_a_loss_that_reads_back(name, data):
 @pytest.mark.parametrize("num_classes", [2, 150, 300, 1000])
 def test_the_default_balance_is_a_point_of_the_same_size(name, num_classes):
     found = space(name, num_classes)
-    numbers = found.find(find(name).parameters(), num_classes)
+    numbers = found.find(find(name).parameters())
     point = {key: found.ranges[key].coordinate(value) for key, value in numbers.items()}
-    again = lossforge.make(name, **found.make(point, num_classes))
+    again = lossforge.make(name, **found.make(point))
     assert (again.mu is None) is (num_classes > 150)
     logits, target = torch.randn(9, num_classes), torch.randint(num_classes, (9,))
     assert again(logits, target).item() == pytest.approx(
@@ -75,12 +75,12 @@ def test_published_settings_are_points_of_the_space(name, num_classes):
     settings = [{}, *(one.parameters for preset in PRESETS for one in published(preset, name))]
     for setting in settings:
         parameters = {**defaults, **setting}
-        numbers = found.find(parameters, num_classes)
+        numbers = found.find(parameters)
         wide = found.including(numbers)
         point = {key: wide.ranges[key].coordinate(value) for key, value in numbers.items()}
         for key, one in wide.ranges.items():
             assert one.low <= point[key] <= one.high
-        again = {**parameters, **wide.make(point, num_classes)}
+        again = {**parameters, **wide.make(point)}
         if parameters.get("tau", 0) is None:  # what follows the number of classes
             parameters["tau"] = default_tau(num_classes)
         if parameters.get("mu", 0) is None:
@@ -92,13 +92,13 @@ def test_published_settings_are_points_of_the_space(name, num_classes):
 def test_beyond_150_classes_both_companions_of_target_separation_are_searched(name):
     assert "cosine" not in space(name, 150).ranges
     found, defaults = space(name, 151), find(name).parameters()
-    point = found.find({**defaults, "lam": 0.6}, 151)
+    point = found.find({**defaults, "lam": 0.6})
     assert (point["cosine"], point["balance"]) == (1, 0.6)
-    made = found.make(point, 151)
+    made = found.make(point)
     assert (made["lam"], made["mu"]) == (0.6, None)
-    point = found.find({**defaults, "lam": 0.6, "mu": 0.2}, 151)
+    point = found.find({**defaults, "lam": 0.6, "mu": 0.2})
     assert (point["cosine"], point["balance"]) == (0, pytest.approx(0.75))
-    assert found.make(point, 151)["mu"] == 0.25
+    assert found.make(point)["mu"] == 0.25
 
 
 def test_the_lowest_part_of_a_range_may_stand_for_zero():

@@ -101,7 +101,7 @@ def make_plan(
     check_data([run], data_dir)
     num_classes = prepare_data(usual, data_dir, noise=run.noise).num_classes
     parameters, start = _published(data, run.noise, name, settings, num_classes)
-    tuned = space(name, num_classes).make(start, num_classes)
+    tuned = space(name, num_classes).make(start)
     fixed = {key: value for key, value in parameters.items() if key not in tuned}
     expression = spell(name, {**parameters, **tuned})
     code = hashes(read(expression))
@@ -138,9 +138,7 @@ def _published(
         parameters |= select(preset, name, noise).parameters
     if found.start is not None:
         return parameters, dict(found.start)
-    numbers = found.find(parameters, num_classes)
-    ranges = found.including(numbers).ranges
-    return parameters, {key: ranges[key].coordinate(value) for key, value in numbers.items()}
+    return parameters, found.point(parameters)
 
 
 def _rows(noise: NoiseSpec) -> list[Any] | None:

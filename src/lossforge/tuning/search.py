@@ -110,7 +110,7 @@ def _run_trial(
 ) -> None:
     optuna = extra("optuna", "tune")
     plan = study.plan
-    expression = plan.expression(study.space.make(point, plan.num_classes))
+    expression = plan.expression(study.space.make(point))
 
     def report(epoch: int, accuracy: float) -> None:
         if on_epoch is not None:

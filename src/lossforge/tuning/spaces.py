@@ -44,20 +44,26 @@ class Space:
     """
 
     ranges: Mapping[str, Range]
-    parameters: Callable[[Numbers, int], Parameters] | None = None
-    coordinates: Callable[[Parameters, int], Numbers] | None = None
+    parameters: Callable[[Numbers], Parameters] | None = None
+    coordinates: Callable[[Parameters], Numbers] | None = None
     start: Mapping[str, float] | None = None
 
-    def make(self, point: Mapping[str, float], num_classes: int) -> Parameters:
+    def make(self, point: Mapping[str, float]) -> Parameters:
         """Return the parameters that a point of the space means."""
         values = {name: one.value(point[name]) for name, one in self.ranges.items()}
-        return dict(values) if self.parameters is None else self.parameters(values, num_classes)
+        return dict(values) if self.parameters is None else self.parameters(values)
 
-    def find(self, parameters: Parameters, num_classes: int) -> Numbers:
+    def find(self, parameters: Parameters) -> Numbers:
         """Return the numbers, coordinate by coordinate, that some parameters stand for."""
         if self.coordinates is not None:
-            return self.coordinates(parameters, num_classes)
+            return self.coordinates(parameters)
         return {name: float(parameters[name]) for name in self.ranges}
+
+    def point(self, parameters: Parameters) -> Numbers:
+        """Return the point that means some parameters; ranges are extended to hold it."""
+        numbers = self.find(parameters)
+        ranges = self.including(numbers).ranges
+        return {name: ranges[name].coordinate(value) for name, value in numbers.items()}
 
     def including(self, *points: Mapping[str, float]) -> "Space":
         """Return the space, made as large as some points need."""
@@ -90,11 +96,11 @@ def space(name: str, num_classes: int) -> Space:
 
 
 def _bef(num_classes: int) -> Space:
-    def parameters(point: Numbers, num_classes: int) -> Parameters:
+    def parameters(point: Numbers) -> Parameters:
         kept = {name: point[name] for name in ("beta", "gamma", "tau", "br_beta")}
         return {"alpha": -point["scale"], **kept, **_weights(point)}
 
-    def coordinates(found: Parameters, num_classes: int) -> Numbers:
+    def coordinates(found: Parameters) -> Numbers:
         br_beta = found["beta"] if found.get("br_beta") is None else found["br_beta"]
         kept = {"beta": found["beta"], **_separation(found, num_classes)}
         total, balance = _balance(found, num_classes)
@@ -113,13 +119,13 @@ def _bef(num_classes: int) -> Space:
 
 
 def _bqf(num_classes: int) -> Space:
-    def parameters(point: Numbers, num_classes: int) -> Parameters:
+    def parameters(point: Numbers) -> Parameters:
         reach = max(point["gamma"], 1 - point["gamma"]) ** 2
         alpha = float(f"{point['bend'] * point['scale'] / reach:.3g}")
         kept = {name: point[name] for name in ("gamma", "tau")}
         return {"alpha": alpha, "beta": -point["scale"], **kept, **_weights(point)}
 
-    def coordinates(found: Parameters, num_classes: int) -> Numbers:
+    def coordinates(found: Parameters) -> Numbers:
         reach = max(found["gamma"], 1 - found["gamma"]) ** 2
         bend = -found["alpha"] * reach / found["beta"]
         kept = _separation(found, num_classes)
@@ -171,18 +177,18 @@ def _balance(found: Parameters, num_classes: int) -> tuple[float, Numbers]:
 def _views(count: int) -> Space:
     """Return the space of a Jensen-Shannon divergence between a label and `count` views."""
 
-    def parameters(point: Numbers, num_classes: int) -> Parameters:
+    def parameters(point: Numbers) -> Parameters:
         rest = round((1 - point["pi"]) / count, 6)
         return {"weights": [round(1 - count * rest, 6), *[rest] * count]}
 
-    def coordinates(found: Parameters, num_classes: int) -> Numbers:
+    def coordinates(found: Parameters) -> Numbers:
         return {"pi": float(found["weights"][0])}
 
     return Space({"pi": uniform(0.02, 0.98)}, parameters, coordinates)
 
 
 def _corrected(num_classes: int) -> Space:
-    def parameters(point: Numbers, num_classes: int) -> Parameters:
+    def parameters(point: Numbers) -> Parameters:
         return {"T": symmetric(num_classes, point["rate"])}
 
     most = 0.95 * (num_classes - 1) / num_classes  # beyond, T is all but singular

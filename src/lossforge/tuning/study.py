@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 from ..benchmark.claim import keep_alive, place, process_exists
+from ..constructions import TargetSeparation
 from ..errors import extra
 from ..theory import design
 from ..theory.design import Family
@@ -127,16 +128,11 @@ class Study:
         family = FAMILIES.get(self.plan.loss)
         if noise is not None and family is not None:
             found = design(self.plan.num_classes, noise, family)
-            scale = 8.0
-            shape: dict[str, Any] = {"alpha": -scale, "beta": found.curvature}
-            if family == "quadratic":
-                shape = {"alpha": -scale * found.curvature, "beta": -scale}
-            (lam, _), (mu, _) = found.loss.terms
-            parameters = {**shape, "gamma": 0.5, "tau": found.tau, "lam": lam, "mu": mu}
-            space = self.plan.space()
-            numbers = space.find(parameters, self.plan.num_classes)
-            ranges = space.including(numbers).ranges
-            first["design"] = {key: ranges[key].coordinate(v) for key, v in numbers.items()}
+            (lam, separated), (mu, _) = found.loss.terms
+            assert isinstance(separated, TargetSeparation)
+            shape = separated.base.parameters()
+            parameters = {**shape, "tau": found.tau, "lam": lam, "mu": mu}
+            first["design"] = self.plan.space().point(parameters)
         return first
 
     @property
