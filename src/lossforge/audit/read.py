@@ -33,8 +33,7 @@ from ..data.source import PathLike, content_hash
 from ..noise import NoiseSpec, noise_rate
 from ..training import generator
 from .probs import Probs, with_probs
-from .progress import Progress as Progress
-from .progress import paced
+from .progress import Progress, paced
 from .subject import Subject, has_images
 from .table import read_table
 

@@ -42,11 +42,6 @@ class Recipe:
     linear: bool = False
     early: bool = False
 
-    @property
-    def procedure(self) -> bool:
-        """Whether it is more than a loss."""
-        return self.suspects is not None or self.linear or self.early
-
 
 PROCEDURES = (
     Recipe("linear", linear=True),

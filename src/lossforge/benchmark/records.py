@@ -315,8 +315,6 @@ def paper_results(table: str) -> dict[str, Any] | None:
         test, k ("top1", "top5"), the mean and the standard deviation (or None).
     """
     source = resources.files(__package__) / "paper_results.json"
-    if not source.is_file():
-        return None
     content = json.loads(source.read_text(encoding="utf-8"))
     found = content["tables"].get(table.removeprefix("paper/"))
     if found is None:

@@ -13,7 +13,17 @@ from rich.progress import BarColumn, TimeElapsedColumn
 
 from ..text import printable
 from . import library
-from .options import AsJson, DataDir, Device, one_line_errors, pick_device, typed_losses
+from .options import (
+    AsJson,
+    Columns,
+    DataDir,
+    Device,
+    Label,
+    Show,
+    one_line_errors,
+    pick_device,
+    typed_losses,
+)
 from .output import WIDTH, echo_styled, labelled, open_page, progress_bar, table
 
 if TYPE_CHECKING:
@@ -31,17 +41,8 @@ def audit(
             "data set (`lossforge data list`)."
         ),
     ],
-    label: Annotated[
-        str | None,
-        typer.Option(help="Column of the labels, instead of a guess.", show_default=False),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A column to learn from, instead of all that look useful. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    label: Label = None,
+    column: Columns = None,
     noise: Annotated[
         str | None,
         typer.Option(
@@ -115,10 +116,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    show: Annotated[
-        bool,
-        typer.Option("--open", help="Open the page in a browser, if stdout is a terminal."),
-    ] = False,
+    show: Show = False,
     device: Device = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,

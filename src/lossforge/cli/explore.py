@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from . import library
-from .options import one_line_errors, typed_loss
+from .options import Show, one_line_errors, typed_loss
 from .output import open_page
 
 
@@ -22,10 +22,7 @@ def explore(
     noise: Annotated[str, typer.Option(help="symmetric:RATE or pair:RATE.")] = "symmetric:0.4",
     classes: Annotated[int, typer.Option(help="Number of classes.")] = 10,
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("explorer.html"),
-    show: Annotated[
-        bool,
-        typer.Option("--open", help="Open the page in a browser, if stdout is a terminal."),
-    ] = False,
+    show: Show = False,
 ) -> None:
     """Write a page on which a loss is shaped, seen, proved and trained in the browser.
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..benchmark import outputs as outputs
     from ..benchmark import records as records
     from ..benchmark import run as run
+    from ..benchmark import spec as spec
     from ..benchmark import store as store
     from ..catalog import describe as describe
     from ..report import page as page
@@ -58,6 +59,7 @@ _MODULES = {
     "report": "lossforge.report",
     "run": "lossforge.benchmark.run",
     "search": "lossforge.report.search",
+    "spec": "lossforge.benchmark.spec",
     "store": "lossforge.benchmark.store",
     "style": "lossforge.style",
     "theory": "lossforge.theory",

@@ -60,6 +60,9 @@ Classes = Annotated[
 ]
 Claim = Literal["monotone", "transfers", "global"]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Show = Annotated[
+    bool, typer.Option("--open", help="Open the page in a browser, if stdout is a terminal.")
+]
 Device = Annotated[
     str | None,
     typer.Option(help="cpu or cuda; by default a GPU if there is one.", show_default=False),
@@ -79,13 +82,6 @@ MethodText = Annotated[
         help="Training method with its options, such as mixup(alpha=0.3); docs/methods.md has all.",
     ),
 ]
-OWN_OPTIONS = {
-    "label": "--label",
-    "true": "--true",
-    "columns": "--column",
-    "weight": "--weight",
-    "features": "--features",
-}
 AS_GIVEN = "note: tested on labels as given, some of which may be wrong"
 OWN_DATA = "or your own: a .csv, .tsv, .parquet or .npz file, a folder of class folders."
 Label = Annotated[
@@ -161,13 +157,13 @@ class OwnDataCommand(TyperCommand):
         if ctx.resilient_parsing or not names >= {"--data", "--label"}:
             return super().parse_args(ctx, args)
         ctx.allow_extra_args = True
-        rest = super().parse_args(ctx, [*args])  # which empties its list
+        rest = super().parse_args(ctx, [*args])  # click empties the list
         for word in rest:
             if library.data.own.is_path(word):
                 ctx.fail(data_not_named(word, "an option"))
         if rest:
             ctx.allow_extra_args = False
-            super().parse_args(ctx, args)  # which says what is wrong
+            super().parse_args(ctx, args)  # raises click's own error
         return rest
 
 
@@ -255,7 +251,7 @@ def read_data(text: str, **options: Any) -> "str | OwnData":
 
     Args:
         text: From `--data`.
-        options: From `OWN_OPTIONS`, by the names that `lossforge.data.own.load` has for them.
+        options: By the names that `lossforge.data.own.load` has for them.
     """
     own = library.data.own
     if not own.is_name(text):
@@ -271,6 +267,11 @@ def read_data(text: str, **options: Any) -> "str | OwnData":
     return text
 
 
+def usual_noise(data: "str | OwnData") -> str:
+    """Return the noise where none is named: labels of the user's own data stay as they are."""
+    return "symmetric:0.4" if isinstance(data, str) else "given"
+
+
 def data_not_named(path: str, expected: str) -> str:
     """The message for a path of own data that was typed without `--data`."""
     return f"{path} is data, not {expected}: write --data {shlex.quote(path)}"
@@ -280,7 +281,8 @@ def refuse_own(options: Mapping[str, Any], reason: str) -> None:
     """Raise if an option is given that is for the user's own data alone."""
     for name, value in options.items():
         if value:
-            raise ValueError(f"{OWN_OPTIONS[name]} is for your own data, {reason}")
+            option = library.spec.OWN_OPTIONS[name]
+            raise ValueError(f"{option} is for your own data, {reason}")
 
 
 def typed_losses(texts: Iterable[str] | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from . import library
-from .options import one_line_errors, separate
+from .options import Show, one_line_errors, separate
 from .output import echo_styled, in_terminal, open_page
 
 
@@ -51,10 +51,7 @@ def report(
         Literal["last", "mean10", "selected"],
         typer.Option(help="The last epoch, the mean of the last ten, or the selected one."),
     ] = "last",
-    show: Annotated[
-        bool,
-        typer.Option("--open", help="Open the page in a browser, if stdout is a terminal."),
-    ] = False,
+    show: Show = False,
 ) -> None:
     """Print the tables of a folder of runs, and write a page with its tables and figures."""
     width = shutil.get_terminal_size((100, 24)).columns if in_terminal() else None

@@ -25,6 +25,7 @@ from .options import (
     pick_device,
     read_data,
     typed_loss,
+    usual_noise,
 )
 from .output import progress_bar
 
@@ -96,7 +97,7 @@ def train(
         read = read_data(
             data, label=label, true=true, columns=column, weight=weight, features=features
         )
-        noise = noise or ("symmetric:0.4" if isinstance(read, str) else "given")
+        noise = noise or usual_noise(read)
         run = library.grid.one_run(
             read, noise, typed_loss(loss), method=method, seed=seed, changes=changed
         )

@@ -30,6 +30,7 @@ from .options import (
     read_data,
     read_noise,
     typed_loss,
+    usual_noise,
 )
 from .output import progress_bar
 
@@ -118,7 +119,7 @@ def tune(
         read = read_data(
             data, label=label, true=true, columns=column, weight=weight, features=features
         )
-        noise = noise or ("symmetric:0.4" if isinstance(read, str) else "given")
+        noise = noise or usual_noise(read)
         with _progress(loss, trials, 2 * final_seeds) as show:
             found = library.tuning.tune(
                 read,

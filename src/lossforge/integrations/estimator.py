@@ -4,7 +4,6 @@ Importing this needs scikit-learn; `lossforge.integrations.skorch.RobustClassifi
 is missing.
 """
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -217,8 +216,7 @@ class WeightedMean(nn.Module):
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
-        self.loss = copy.deepcopy(loss)
-        self.loss.reduction = "none"
+        self.loss = loss.with_policy(reduction="none")
 
     def forward(self, logits: Tensor, target: tuple[Tensor, Tensor]) -> Tensor:
         """Return the sum of weight times value over the sum of weights, those of classes included.
@@ -234,10 +232,10 @@ class WeightedMean(nn.Module):
 
 
 class Perceptron(nn.Sequential):
-    """Linear layers with rectifiers between them; predicts in double precision.
+    """Linear layers with rectifiers between them, which predict in double precision on a CPU.
 
-    In single precision the last digits of a row's logits depend on the rows beside it, by how the
-    CPU divides a product of matrices, and scikit-learn expects that they do not.
+    In single precision the last digits of a row's logits depend on the rows beside it, because a
+    CPU divides a product of matrices by its size; scikit-learn expects that they do not.
 
     Args:
         features: The number of inputs.
@@ -253,8 +251,9 @@ class Perceptron(nn.Sequential):
         super().__init__(*layers, nn.Linear(features, classes))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return logits (N, K), in float64 unless training."""
-        values = rows if self.training else rows.double()
+        """Return logits (N, K), in float64 when predicting on a CPU."""
+        exact = not self.training and rows.device.type == "cpu"
+        values = rows.double() if exact else rows
         for layer in self:
             if isinstance(layer, nn.Linear):
                 dtype = values.dtype

@@ -8,6 +8,7 @@ from torch import Generator, Tensor
 
 from ..errors import check_number
 from .inject import Corruption, check_labels
+from .transition import check_rate
 
 
 class InstanceNoise(NamedTuple):
@@ -112,7 +113,7 @@ def instance_dependent(
         rate: The share of samples with a wrong label.
         generator: The source of randomness.
     """
-    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_rate(rate)
     flips = torch.zeros(len(labels), dtype=torch.bool)
     order = torch.randperm(len(labels), generator=generator, device=generator.device).cpu()
     flips[order[: round(rate * len(labels))]] = True
@@ -162,7 +163,7 @@ def _confusions(
 
 def _part_flips(n: int, rate: float, std: float, generator: Generator) -> tuple[Tensor, Tensor]:
     """Which samples part-dependent noise flips, and the probabilities that it does."""
-    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_rate(rate)
     check_number("std", std, "positive", lambda std: std > 0)
     uniform, rates = _uniform(n, generator), _truncated_normal(rate, std, n, generator)
     return uniform < rates, rates

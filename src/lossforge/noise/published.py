@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..errors import check_number, extra
 from .inject import Corruption, check_labels
-from .transition import CIFAR10_FLIPS, transition
+from .transition import CIFAR10_FLIPS, check_rate, transition
 
 
 def truncated_counts(labels: Tensor, T: Tensor, *, seed: int = 123) -> Corruption:
@@ -41,7 +41,7 @@ def equal_counts(labels: Tensor, num_classes: int, rate: float, *, seed: int = 1
 
     int(int(rate N) / K) samples of each class are flipped, whatever its size.
     """
-    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_rate(rate)
     check_labels(labels, num_classes)
     state = extra("numpy.random", "bench").RandomState(seed)
     count = int(int(rate * len(labels)) / num_classes)
@@ -75,7 +75,7 @@ def reflipped(
     became dogs become cats again when the dogs' turn comes: at nominal 0.4 only 0.24 of the cats
     are wrong, and 0.184 of all labels instead of 0.2.
     """
-    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_rate(rate)
     flips = tuple(flips)
     check_labels(labels, max(10, *(1 + label for pair in flips for label in pair)))
     state = extra("numpy.random", "bench").RandomState(seed)
@@ -114,7 +114,7 @@ def part_dependent(
 
     It feeds raw 0..255 pixels, for which the wrong class is a function of the image.
     """
-    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_rate(rate)
     check_number("std", std, "positive", lambda std: std > 0)
     check_labels(labels, num_classes)
     state = extra("numpy.random", "bench").RandomState(seed)

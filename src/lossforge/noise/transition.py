@@ -161,6 +161,11 @@ def asymmetric(
     return flips(known, targets, rate)
 
 
+def check_rate(rate: float) -> None:
+    """Raise unless a rate of noise is a number in [0, 1]."""
+    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+
+
 def _check(num_classes: int, rate: float) -> None:
     check_integer("num_classes", num_classes, 2)
-    check_number("rate", rate, "in [0, 1]", lambda rate: 0 <= rate <= 1)
+    check_rate(rate)

@@ -141,11 +141,10 @@ def _facts(results: Results, grids: Sequence[Grid]) -> list[tuple[str, str]]:
     planned = len({run for grid in grids for run in grid.runs} | {r.id for r in results.records})
     done = len(results.records)
     seconds = sum(record.about.get("seconds", 0) for record in results.records)
-    settings = len({column.key for column in results.columns})
     return [
         ("runs", f"{done:,}" if done == planned else f"{done:,} of {planned:,}"),
         ("losses", str(len(results.losses))),
-        ("settings", str(settings)),
+        ("settings", str(len(results.settings))),
         ("seeds", str(len(results.seeds))),
         ("training", duration(seconds)),
     ]

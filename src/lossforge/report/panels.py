@@ -138,7 +138,7 @@ def _curves(results: Results, strong: Sequence[str], kind: str, title: str, capt
     """
     columns = results.columns
     if kind != "accuracy":  # measured on training samples: the same for every test set
-        columns = list({column.key: column for column in reversed(columns)}.values())[::-1]
+        columns = results.settings
     found: dict[tuple[str, str], Seeds] = {}  # by loss and setting
     used: set[str] = set()
     for column in columns:
@@ -299,7 +299,7 @@ def _forests(results: Results, differences: Sequence[Difference]) -> Group:
 
 def _heatmaps(results: Results) -> Group:
     panels, runs = [], []
-    for column in {column.key: column for column in results.columns}.values():
+    for column in results.settings:
         cells = [run for loss in results.losses for run in results.runs(loss, column).values()]
         run = next((run for run in cells if run.transition and run.noise_rate), None)
         if run:
@@ -320,7 +320,7 @@ def _draw_heatmap(counts: Any, label: str) -> Any:
 
 def _embeddings(results: Results) -> Group:
     panels, runs, notes = [], [], []
-    for column in {column.key: column for column in results.columns}.values():
+    for column in results.settings:
         for loss in results.losses:
             label = f"{loss}, {setting_label(results, column)}"
             run, points, refused = _first_embedding(results.runs(loss, column))
@@ -361,7 +361,7 @@ def _costs(results: Results) -> Group:
         for column in columns:
             for loss in results.losses:
                 for run in results.runs(loss, column).values():
-                    seconds.setdefault(loss, []).extend(_epoch_seconds(run))
+                    seconds.setdefault(loss, []).extend(run.about.get("epoch_seconds", []))
         seconds = {loss: seconds[loss] for loss in results.losses if seconds.get(loss)}
         if seconds:
             make = partial(cost, seconds, title=data)
@@ -371,11 +371,6 @@ def _costs(results: Results) -> Group:
         "each other down."
     )
     return Group("cost", "Cost", caption, panels, results.records)
-
-
-def _epoch_seconds(run: Record) -> list[float]:
-    times = run.about.get("epoch_seconds") or []
-    return list(times) if isinstance(times, list) else [float(times)]
 
 
 def full_label(results: Results, column: Column) -> str:

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +77,14 @@ class Results:
         """Names of the data sets."""
         return list(dict.fromkeys(column.data for column in self.columns))
 
+    @property
+    def settings(self) -> list[Column]:
+        """One column of each setting, that of its first test set."""
+        first: dict[str, Column] = {}
+        for column in self.columns:
+            first.setdefault(column.key, column)
+        return list(first.values())
+
     def ks(self, data: str) -> list[K]:
         """Return the accuracies that get a table: top-5 only if there are many classes."""
         classes = {record.classes for record in self.records if record.spec["data"] == data}
@@ -148,7 +155,7 @@ def _columns(records: list[Record]) -> list[Column]:
 def _details(specs: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
     """Return the fields that distinguish settings of the same data and noise."""
     flat = {key: {**spec, **spec.get("training", {})} for key, spec in specs.items()}
-    counts = Counter((spec["data"], spec["noise"]) for spec in flat.values())
+    skipped = {"training", "loss", "expression", "seed", *OF_THE_LOSS}
     found: dict[str, list[str]] = {}
     for key, spec in flat.items():
         twins = [
@@ -156,12 +163,9 @@ def _details(specs: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
             for other in flat.values()
             if (other["data"], other["noise"]) == (spec["data"], spec["noise"])
         ]
-        skipped = {"training", "loss", "expression", "seed", *OF_THE_LOSS}
         found[key] = [
             f"{name} {value}"
             for name, value in spec.items()
-            if counts[spec["data"], spec["noise"]] > 1
-            and name not in skipped
-            and any(other.get(name) != value for other in twins)
+            if name not in skipped and any(other.get(name) != value for other in twins)
         ]
     return found

@@ -45,6 +45,7 @@ from .weights import Rows
 
 _LENGTHS = torch.logspace(0.5, 3, 8, dtype=torch.float64)  # of logits along the bisector
 _ROUNDING = 1e-11
+_MOST_ROWS = 4  # searched for a counterexample
 _RULES: dict[Claim, str] = {
     "monotone": "bounded cosine: symmetric, equal weights of the others",
     "transfers": "bounded cosine: two classes",
@@ -115,13 +116,13 @@ def _still(form: Form, witness: Witness) -> Witness | None:
     return replace(witness, value=value) if sure else None
 
 
-def least_even(rows: Rows, most: int = 4) -> list[Tensor]:
+def least_even(rows: Rows) -> list[Tensor]:
     """The rows in which C rises the most, relative to its fall at equal logits."""
     pull = rows.weights - rows.weights.mean(1, keepdim=True)
     c = math.sqrt(rows.num_classes / (rows.num_classes - 1))
     own = pull.gather(1, rows.targets[:, None])[:, 0]
     order = (torch.linalg.vector_norm(pull, dim=1) / (c * own)).argsort(descending=True)
-    return [order[place : place + 1] for place in range(min(most, len(order)))]
+    return [order[place : place + 1] for place in range(min(_MOST_ROWS, len(order)))]
 
 
 def along_bisector(row: Rows) -> Tensor:
