@@ -147,7 +147,7 @@ def _digest(runs: Runs) -> Sheet:
 
 
 def _named(found: tuple[float, str] | None, best: float) -> Field:
-    """An accuracy and whose it is."""
+    """Format an accuracy with the combination that reached it."""
     if found is None:
         return Field("–")
     mean, name = found

@@ -58,6 +58,15 @@ def test_a_new_training_setting_at_its_default_is_not_hashed(monkeypatch):
     assert [spec.id == run.id for spec in later] == [True, False]
 
 
+def test_fused_steps_make_another_run():
+    usual, plain, fused = (
+        one_run("digits", "clean", "CE", changes=changes).spec
+        for changes in ({}, {"fused": False}, {"fused": True})
+    )
+    assert usual == plain
+    assert fused.id != usual.id
+
+
 def test_spellings_of_a_noise_are_one_run():
     ids = {one_run("digits", text, "CE").spec.id for text in ("symmetric:0.4", "Symmetric:0.40")}
     assert len(ids) == 1

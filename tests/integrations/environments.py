@@ -2,8 +2,8 @@
 
     python tests/integrations/environments.py [NAME ...] [--fast]
 
-An environment is made again when its packages, pyproject.toml or constraints.txt change. Two are at
-work at a time; what the tests of one print follows when they are done.
+An environment is made again when its packages, pyproject.toml or constraints.txt change. Two
+run at a time; the output of an environment follows when its tests end.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def make(name: str, packages: list[str]) -> Path:
 
 
 def run_tests(python: Path, settings: dict[str, Any], *, fast: bool) -> tuple[bool, str]:
-    """Whether the tests of an environment pass, and what they print."""
+    """Run the tests of an environment; return whether they pass, and what they print."""
     files = [str(HERE / file) for file in settings["tests"]]
     chosen = " or ".join(settings["examples"])
     runs = [files, *([str(HERE / file), "-k", chosen] for file in SHARED if chosen)]
@@ -74,7 +74,7 @@ def run_tests(python: Path, settings: dict[str, Any], *, fast: bool) -> tuple[bo
 
 
 def make_and_test(name: str, settings: dict[str, Any], *, fast: bool) -> bool:
-    """Whether the tests of an environment pass, which is made first."""
+    """Make an environment and run its tests; return whether they pass."""
     with installing:
         say(f"{name}: installing")
         python = make(name, settings["install"])

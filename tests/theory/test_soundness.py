@@ -21,7 +21,7 @@ from lossforge.loss import Loss
 from lossforge.theory import certify
 
 FEW = 30  # problems that `make test` poses
-FAST, CHUNK, CHUNKS = 200, 250, 8  # problems whose shares of verdicts are checked, in parts
+FIRST, CHUNK, CHUNKS = 200, 250, 8  # problems whose shares of verdicts are checked, in parts
 OPEN = 0.02  # the largest share of problems without a verdict
 GLOBAL_CLASSES = 30  # W of binary reduction is a sum over all pairs
 Summary = Callable[[str, object], None]
@@ -84,13 +84,13 @@ def test_monotone_fast(record_property: Summary) -> None:
 
 @pytest.mark.slow
 def test_shares_of_the_first_problems(record_property: Summary) -> None:
-    check_shares(judge_all(0, FAST, "monotone", record_property))
+    check_shares(judge_all(0, FIRST, "monotone", record_property))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_monotone(chunk: int, record_property: Summary) -> None:
-    check_shares(judge_all(FAST + chunk * CHUNK, CHUNK, "monotone", record_property))
+    check_shares(judge_all(FIRST + chunk * CHUNK, CHUNK, "monotone", record_property))
 
 
 @pytest.mark.parametrize("claim", ["global", "transfers"])

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.optim import lr_scheduler
 
 from lossforge.training import Settings
@@ -37,6 +38,13 @@ def test_schedule_is_that_of_torch(text):
 def test_a_malformed_schedule_is_refused(text):
     with pytest.raises(ValueError, match='schedule must be "constant", "cosine"'):
         Settings(schedule=text)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_fused_steps_are_torchs(name, fused):
+    made = Settings(optimizer=name, fused=fused).make_optimizer(nn.Linear(2, 2).parameters())
+    assert bool(made.param_groups[0]["fused"]) is fused
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ class Settings:
             on a CPU is tried in a child process first.
         compile: Whether `torch.compile` is applied to the model.
         probe: Training samples on which the fit to wrong labels is measured, at most; 0 for none.
-        fused: Whether the optimizer updates parameters in one pass over memory, by torch's own
-            kernel: several times as fast for wide layers on a CPU, and other in the last bits.
+        fused: Whether the optimizer takes its steps by torch's fused kernel, in one pass over the
+            parameters: faster for wide layers on a CPU; results differ by rounding.
     """
 
     epochs: int = 100
