@@ -69,7 +69,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def file_system_time(folder: Path) -> float | None:
-    """The time by the clock that dates the files of a folder, which may be another machine's."""
+    """Return the time by the clock that dates a folder's files, which may be another machine's."""
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:
             return os.fstat(stream.fileno()).st_mtime

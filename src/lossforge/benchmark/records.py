@@ -247,7 +247,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
 def _whole(
     read: Callable[[Path], T], paths: Iterable[Path], on_damage: OnDamage | None
 ) -> Iterator[T]:
-    """Read files, without damaged ones if somebody is told of them."""
+    """Read files; skip damaged ones if `on_damage` is given."""
     for path in paths:
         try:
             yield read(path)

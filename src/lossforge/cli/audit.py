@@ -181,14 +181,14 @@ def audit(
 
 
 def _command() -> str:
-    """The command as it was typed."""
+    """Return the command as it was typed."""
     return shlex.join(["lossforge", *sys.argv[1:]])
 
 
 def _source(
     data: str, label: str | None, columns: list[str] | None, noise: str | None
 ) -> list[str]:
-    """The data as `lossforge train` takes them."""
+    """Return the data as `lossforge train` takes them."""
     words = [data]
     for option, values in (("--label", [label]), ("--column", columns), ("--noise", [noise])):
         for value in values or []:
@@ -198,7 +198,7 @@ def _source(
 
 @contextmanager
 def _progress(folder: Path | None) -> Iterator[Callable[["Progress"], None]]:
-    """A bar in a terminal, and a line for each step elsewhere."""
+    """Show a bar in a terminal, and a line for each step elsewhere."""
     columns = ("{task.description}", BarColumn(), TimeElapsedColumn())
     with progress_bar(*columns) as bar:
         task, printed = bar.add_task("reading", total=None), ""
@@ -221,7 +221,7 @@ def _progress(folder: Path | None) -> Iterator[Callable[["Progress"], None]]:
 
 
 def lines(found: dict[str, Any], folder: Path | None = None) -> list[str]:
-    """An audit as lines of text.
+    """Write an audit as lines of text.
 
     Args:
         found: From `Audit.to_dict`.

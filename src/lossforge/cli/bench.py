@@ -178,7 +178,7 @@ def bench(
 
 
 def _own(data: str | None, **options: Any) -> "OwnData | None":
-    """The user's own data, if any are named."""
+    """Return the user's own data, if any are named."""
     if data is None:
         refuse_own(options, "which --data names")
         return None
@@ -256,7 +256,7 @@ def run(
 
 
 def _read_seeds(text: str | None) -> list[int]:
-    """The seeds of a text such as "0,1,2" or "0:10", whose end is excluded."""
+    """Read the seeds of a text such as "0,1,2" or "0:10", whose end is excluded."""
     found: list[int] = []
     for word in separate([text or ""]):
         first, colon, end = word.partition(":")

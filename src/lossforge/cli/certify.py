@@ -123,7 +123,7 @@ def answer(loss: str, noise: Noise, verdict: "Verdict", best: "Verdict | None" =
 
 
 def numbers(verdict: "Verdict", noise: Noise) -> list[str]:
-    """A verdict as labelled lines."""
+    """Write a verdict as labelled lines."""
     level = "" if verdict.level is None else f" ({verdict.level})"
     fields = [("verdict", verdict.status + level), *verdict.facts(noise.class_name)]
     return [line for label, text in fields for line in labelled(label, text)]

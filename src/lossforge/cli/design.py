@@ -98,7 +98,7 @@ def _lines(found: "Design", noise: Noise | None) -> list[str]:
 
 
 def _train_options(noise: Noise | None) -> str:
-    """The options of `lossforge train` for labels with this noise."""
+    """Return the options of `lossforge train` for labels with this noise."""
     if noise is None:
         return ""
     text = shlex.quote(noise.text)
@@ -113,7 +113,7 @@ def _train_options(noise: Noise | None) -> str:
 
 
 def _admissible(found: "Design") -> list[tuple[str, str]]:
-    """What the noise admits, for each part of the loss."""
+    """Write what the noise admits, for each part of the loss."""
     symbol = _CURVATURE[found.family]
     if found.verdict is None:
         any_base = ""

@@ -97,7 +97,7 @@ def frontier(
 
 
 def wrong_labels(noise: Noise) -> "Tensor":
-    """The distribution of each class's wrong labels, as `theory.frontier` takes it.
+    """Return the distribution of each class's wrong labels, as `theory.frontier` takes it.
 
     A class without wrong labels takes the distribution of the first class that has some, with the
     two classes exchanged: it then binds exactly where that class does.
@@ -124,7 +124,7 @@ def wrong_labels(noise: Noise) -> "Tensor":
 
 
 def shown(rate: float) -> str:
-    """A rate to four digits, never rounded up beyond what is proved."""
+    """Write a rate to four digits, rounded down: more is not proved."""
     return f"{math.floor(rate * 1e4 + 1e-3) / 1e4:.4f}"
 
 
@@ -179,7 +179,7 @@ def _table(
 
 
 def _binding(noise: Noise, ray: "Tensor") -> list[str]:
-    """The class whose wrong labels are most often the same."""
+    """Return the class whose wrong labels are most often the same."""
     row, rival = divmod(int(ray.argmax()), ray.shape[1])
     text = (
         f"class {noise.class_name(row)} against class {noise.class_name(rival)}, which gets "

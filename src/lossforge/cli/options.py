@@ -143,7 +143,7 @@ Changes = Annotated[
 
 
 def new_app(**settings: Any) -> typer.Typer:
-    """A command or group that prints plain help and plain errors."""
+    """Make a command or group that prints plain help and plain errors."""
     return typer.Typer(
         add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **settings
     )
@@ -228,7 +228,7 @@ def with_new_names(command: Any, words: list[str]) -> list[str]:
 
 
 def separate(texts: Iterable[str] | None) -> list[str]:
-    """The values of an option that is repeatable and takes several, separated by commas.
+    """Split the values of a repeatable option at commas outside parentheses.
 
     >>> separate(["GCE(q=0.5, a=1), CE", "MAE"])
     ['GCE(q=0.5, a=1)', 'CE', 'MAE']
@@ -247,7 +247,7 @@ def separate(texts: Iterable[str] | None) -> list[str]:
 
 
 def read_data(text: str, **options: Any) -> "str | OwnData":
-    """A data set by name, or the user's own data as a run describes them.
+    """Return the name of a data set, or the user's own data as a run describes them.
 
     Args:
         text: From `--data`.
@@ -273,7 +273,7 @@ def usual_noise(data: "str | OwnData") -> str:
 
 
 def data_not_named(path: str, expected: str) -> str:
-    """The message for a path of own data that was typed without `--data`."""
+    """Return the message for a path of own data that was typed without `--data`."""
     return f"{path} is data, not {expected}: write --data {shlex.quote(path)}"
 
 
@@ -286,20 +286,20 @@ def refuse_own(options: Mapping[str, Any], reason: str) -> None:
 
 
 def typed_losses(texts: Iterable[str] | None) -> list[str]:
-    """The losses of an option, with the user's own code that they name imported."""
+    """Read the losses of an option, and import the user's own code that they name."""
     found = separate(texts)
     library.catalog.admit(found)
     return found
 
 
 def typed_loss(text: str) -> str:
-    """A loss that the user typed, with the user's own code that it names imported."""
+    """Read a loss that the user typed, and import the user's own code that it names."""
     library.catalog.admit([text])
     return text
 
 
 def pick_device(name: str | None) -> str:
-    """The device that was named, or a GPU if there is one."""
+    """Return the device that was named, or a GPU if there is one."""
     return name or ("cuda" if library.torch.cuda.is_available() else "cpu")
 
 
@@ -339,7 +339,7 @@ class Noise:
         return f"--noise {shlex.quote(self.text)}{more}"
 
     def class_name(self, k: int) -> str:
-        """The name of a class, or its number."""
+        """Return the name of a class, or its number."""
         return str(k) if self.classes is None else self.classes[k]
 
 
@@ -382,7 +382,7 @@ def complete_noise(text: str, num_classes: int | None = None, data: str | None =
 
 
 def data_classes(name: str, num_classes: int | None = None) -> tuple[int | None, str]:
-    """The number of classes of a data set, if it has a fixed one, and its class map.
+    """Return the number of classes of a data set, if it has a fixed one, and its class map.
 
     Args:
         name: The data set.

@@ -71,7 +71,7 @@ def visible_controls() -> Iterator[None]:
 
 
 def _console() -> Console:
-    """A console on stderr that moves the cursor; its texts must be printable."""
+    """Make a console on stderr that moves the cursor; its texts must be printable."""
     stream = sys.stderr
     return Console(file=stream.stream if isinstance(stream, _Visible) else stream)
 
@@ -85,7 +85,7 @@ def echo_styled(text: str) -> None:
 
 
 def labelled(label: str, text: str) -> list[str]:
-    """A label and its text, wrapped."""
+    """Write a label and its text, wrapped."""
     return textwrap.wrap(
         printable(text, "\n\t"),
         WIDTH,
@@ -98,7 +98,7 @@ def labelled(label: str, text: str) -> list[str]:
 def table(
     rows: Sequence[tuple[str, ...]], *, header: bool = True, width: int | None = None
 ) -> list[str]:
-    """Rows as lines of text: a table that fits the terminal, or aligned columns when piped.
+    """Write rows as lines of text: a table that fits the terminal, or aligned columns when piped.
 
     Args:
         rows: Of equal length.
@@ -150,7 +150,7 @@ class _PlainColumn(TextColumn):
 
 @contextmanager
 def progress_bar(*columns: str | ProgressColumn) -> Iterator[Progress]:
-    """A progress bar on stderr, so that output can be piped; disabled outside a terminal.
+    """Make a progress bar on stderr, so that output can be piped; disabled outside a terminal.
 
     Args:
         columns: Columns of rich, or texts such as "{task.description}".
@@ -240,5 +240,5 @@ def open_page(page: Path) -> None:
 
 
 def in_terminal() -> bool:
-    """Whether stdout is a terminal, not a pipe, a file or a CI log."""
+    """Return whether stdout is a terminal, not a pipe, a file or a CI log."""
     return sys.stdout.isatty()

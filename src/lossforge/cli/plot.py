@@ -113,7 +113,7 @@ def _shares(found: "Sequence[Outputs]", names: list[str], theme: "ThemeName") ->
 
 
 def _stem(losses: list[str]) -> str:
-    """A file name from a single loss: letters and digits, joined by dashes."""
+    """Make a file name from a single loss: letters and digits, joined by dashes."""
     if len(losses) > 1:
         return "losses"
     words = "".join(letter if letter.isalnum() else " " for letter in losses[0]).split()

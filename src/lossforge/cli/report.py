@@ -87,7 +87,7 @@ def report(
 
 
 def _default_folder(store: Path) -> Path:
-    """In a folder of runs, or beside a packed file of them."""
+    """Return the default folder of a report: in a store, or beside an archive."""
     if store.is_file():
         return store.with_name(f"{store.name.removesuffix('.gz').removesuffix('.jsonl')}-report")
     return store / "report"

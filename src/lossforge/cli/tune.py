@@ -150,7 +150,7 @@ def tune(
 
 
 def _admitted(text: str | None, data: "str | OwnData") -> object:
-    """The noise of `--admit`, completed by the data set."""
+    """Return the noise of `--admit`, completed by the data set."""
     if text is None or text == "estimate":
         return text
     if not isinstance(data, str):
@@ -167,7 +167,7 @@ def draw(found: "Tuned", path: Path, title: str) -> None:
 
 @contextmanager
 def _progress(name: str, trials: int, final: int) -> Iterator[Callable[["SearchProgress"], None]]:
-    """A bar over the trials, then over the final runs; a line for each tenth outside a terminal."""
+    """Show a bar over trials, then over final runs; outside a terminal, a line for each tenth."""
     columns = (
         "{task.description}",
         BarColumn(),
@@ -195,7 +195,7 @@ def _progress(name: str, trials: int, final: int) -> Iterator[Callable[["SearchP
 
 
 def lines(found: "Tuned") -> list[str]:
-    """The outcome of a search as lines of text."""
+    """Write the outcome of a search as lines of text."""
     ends = [f"{found.count('complete')} complete"]
     for state, words in (
         ("pruned", "stopped early"),
@@ -225,7 +225,7 @@ def lines(found: "Tuned") -> list[str]:
 
 
 def _final(found: "Comparison") -> list[str]:
-    """The final runs on one test set."""
+    """Write the final runs on one test set."""
     means = []
     for name, values in (("tuned", found.tuned), ("default", found.default)):
         known = [value for value in values if value is not None]

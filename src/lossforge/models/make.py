@@ -53,8 +53,8 @@ def make(
         inputs: Shape of one sample: (channels, height, width), or (features,) for "mlp".
         generator: The source of the weights, on the CPU; one seeded with 0 if None, so that
             networks made without it are all alike.
-        options: What else the network takes: `hidden` of "mlp", `width` of the CNNs,
-            `zero_init_residual` of the ResNets.
+        options: What else the network takes: `hidden` of "mlp", `width` and `shrink` of the
+            CNNs, `zero_init_residual` of the ResNets.
 
     Example:
         >>> make("mlp", 10, inputs=(64,), hidden=(32,)).fc

@@ -44,7 +44,7 @@ def top_classes(
 
 
 def predict(model: nn.Module, samples: Samples, *, batch_size: int = 512) -> Tensor:
-    """Logits of each sample (N, K), on the CPU.
+    """Return the logits of each sample (N, K), on the CPU.
 
     Args:
         model: The model, called in evaluation mode.
@@ -91,7 +91,7 @@ def accuracy(top: Tensor, labels: Tensor) -> dict[str, float | None]:
 
 
 def memorisation(predicted: Tensor, given: Tensor, true: Tensor | None) -> dict[str, float | None]:
-    """How well a model fits correct and wrong training labels, in per cent.
+    """Measure how well a model fits correct and wrong training labels, in per cent.
 
     Args:
         predicted: The model's classes (N,).
