@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 import lossforge
 from lossforge import noise, theory
 from lossforge.benchmark import one_run
-from lossforge.cli.frontier import shown
 from lossforge.cli.main import app
+from lossforge.theory import rate_text
 
 TEN = ("--classes", "10")
 STEEP = "BEF(beta=-8, tau=1)"
@@ -231,7 +231,7 @@ def test_frontiers_are_a_table_beside_the_limits():
     assert lines["NCE+RCE"][3] == "0.0000"
     assert "nothing is proved, however small the rate" in result.stdout
     agce = theory.frontier(lossforge.make("AGCE"), 10, "pair").rate
-    assert lines["AGCE"][3] == shown(agce)
+    assert lines["AGCE"][3] == rate_text(agce)
     assert float(lines["AGCE"][3]) <= agce
 
 
@@ -282,9 +282,9 @@ def test_a_direction_of_another_size_is_named(tmp_path):
 
 
 def test_shown_rates_never_exceed_the_proved_ones():
-    assert shown(0.40319) == "0.4031"
-    assert shown(0.9 - 1e-16) == "0.9000"
-    assert shown(0.0) == "0.0000"
+    assert rate_text(0.40319) == "0.4031"
+    assert rate_text(0.9 - 1e-16) == "0.9000"
+    assert rate_text(0.0) == "0.0000"
 
 
 @pytest.mark.slow

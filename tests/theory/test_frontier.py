@@ -7,7 +7,7 @@ import torch
 
 from lossforge import BEF, CE, MAE, BinaryReduction, TargetSeparation, base
 from lossforge.noise import pair, symmetric
-from lossforge.theory import certify, frontier
+from lossforge.theory import certify, frontier, wrong_labels
 
 MATRICES = {"symmetric": symmetric, "pair": pair}
 
@@ -95,3 +95,14 @@ def test_a_direction_of_ones_own_is_the_pair_flip_when_it_is():
 def test_bad_directions_are_refused(direction, complaint):
     with pytest.raises(ValueError, match=complaint):
         frontier(MAE(), 3, direction)
+
+
+def test_the_direction_of_a_noise_is_that_of_its_wrong_labels():
+    matrix = torch.tensor([[0.7, 0.2, 0.1], [0, 1, 0], [0.4, 0, 0.6]], dtype=torch.float64)
+    found = wrong_labels(matrix)
+    expected = [[0, 2 / 3, 1 / 3], [2 / 3, 0, 1 / 3], [1, 0, 0]]  # class 1 has none: as class 0
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+    vector = torch.tensor([0.3, 0.6, 0.1], dtype=torch.float64)
+    torch.testing.assert_close(wrong_labels(vector), vector.new_tensor([[0, 0.75, 0.25]]))
+    with pytest.raises(ValueError, match="has no wrong labels"):
+        wrong_labels(torch.eye(3, dtype=torch.float64))

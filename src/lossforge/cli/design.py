@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from . import library
-from .frontier import shown
 from .options import (
     FORMS,
     AsJson,
@@ -84,6 +83,7 @@ def _lines(found: "Design", noise: Noise | None) -> list[str]:
     fields: list[tuple[str, str]] = []
     if found.verdict is not None:
         fields.append(("verdict", f"{found.verdict.status}: {found.verdict.reason}"))
+    shown = library.theory.rate_text
     rates = [
         f"{one.direction} below {shown(one.rate)} (limit {shown(one.limit)})"
         for one in found.frontiers

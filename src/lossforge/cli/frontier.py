@@ -1,14 +1,13 @@
 """`lossforge frontier`: how much noise losses tolerate."""
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import check_integer, check_rows
+from ..errors import check_integer
 from . import library
 from .options import (
     FORMS,
@@ -74,7 +73,7 @@ def frontier(
         criteria = {text: library.catalog.parse(typed_loss(text)) for text in losses}
         ways: dict[str, Any] = {"symmetric": "symmetric", "pair": "pair"}
         if labels is not None:
-            ways["given"] = wrong_labels(labels)
+            ways["given"] = library.theory.wrong_labels(labels.weights)
         if out is not None:
             library.style.check_picture(out)
             check_integer("--classes, for a figure,", count, 3)
@@ -94,38 +93,6 @@ def frontier(
                 typer.echo("\n".join(["", *_binding(labels, ways["given"])]))
         if out is not None:
             typer.echo(f"plot: {out}", err=True)
-
-
-def wrong_labels(noise: Noise) -> "Tensor":
-    """Return the distribution of each class's wrong labels, as `theory.frontier` takes it.
-
-    A class without wrong labels takes the distribution of the first class that has some, with the
-    two classes exchanged: it then binds exactly where that class does.
-    """
-    torch, weights = library.torch, noise.weights.clone()
-    if weights.ndim == 1:
-        check_rows("the noise", weights[None])
-        # an instance of the class with the largest weight, or the row of class 0 with 0 there
-        true = 0 if weights[0] == 0 else int(weights.argmax())
-        weights[[0, true]] = weights[[true, 0]]
-        weights[0] = 0
-        weights = weights[None]
-    else:
-        weights.fill_diagonal_(0)
-    noisy = weights.sum(1) > 0
-    if not bool(noisy.any()):
-        raise ValueError(f"{noise.text} has no wrong labels, so it has no direction")
-    first = int(noisy.nonzero()[0])
-    for clean in (~noisy).nonzero()[:, 0].tolist():
-        order = torch.arange(len(weights))
-        order[[first, clean]] = order[[clean, first]]
-        weights[clean] = weights[first, order]
-    return weights / weights.sum(1, keepdim=True)
-
-
-def shown(rate: float) -> str:
-    """Write a rate to four digits, rounded down: more is not proved."""
-    return f"{math.floor(rate * 1e4 + 1e-3) / 1e4:.4f}"
 
 
 def _count(noise: Noise | None, classes: int | None, data: str | None) -> int:
@@ -159,6 +126,7 @@ def _table(
 ) -> list[str]:
     meaning = library.theory.CLAIMS[claim]
     rows = [("loss", *ways)]
+    shown = library.theory.rate_text
     for loss in losses:
         rates = [found[loss, way] for way in ways]
         cells = [f"{shown(one.rate)} {100 * one.rate / one.limit:5.0f} %  " for one in rates]

@@ -3,7 +3,7 @@
 from .certify import InstanceVerdict, certify, certify_instances
 from .design import Design, curvature_interval, design
 from .enclosure import Table, enclose, from_intervals
-from .frontier import Frontier, frontier
+from .frontier import Frontier, frontier, rate_text, wrong_labels
 from .ratio_tests import Allowed, allowed_ratio, coefficient_interval, threshold_interval
 from .ratios import Ratios, ratios
 from .symmetry import Symmetry, is_symmetric
@@ -35,7 +35,9 @@ __all__ = [
     "from_intervals",
     "frontier",
     "is_symmetric",
+    "rate_text",
     "ratios",
     "read_noise",
     "threshold_interval",
+    "wrong_labels",
 ]

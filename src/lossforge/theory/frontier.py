@@ -20,7 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..errors import check_integer
+from ..errors import check_integer, check_rows
 from ..loss import Loss
 from .certify import check_claim, check_loss, decide
 from .device import on_cpu
@@ -56,8 +56,46 @@ class Frontier:
 
     def __str__(self) -> str:
         how = "closed form" if self.closed_form else "by bisection"
-        rate = math.floor(self.rate * 1e4 + 1e-3) / 1e4  # no more than what is proved
-        return f"{self.direction}: {rate:.4f} of at most {self.limit:.4f} ({how})"
+        return f"{self.direction}: {rate_text(self.rate)} of at most {self.limit:.4f} ({how})"
+
+
+def rate_text(rate: float) -> str:
+    """Write a rate to four digits, rounded down: more is not proved.
+
+    >>> rate_text(0.40319)
+    '0.4031'
+    """
+    return f"{math.floor(rate * 1e4 + 1e-3) / 1e4:.4f}"
+
+
+def wrong_labels(noise: Tensor) -> Tensor:
+    """Return the distribution of each class's wrong labels: a direction, as `frontier` takes it.
+
+    A class without wrong labels takes the distribution of the first class that has some, with the
+    two classes exchanged: it then binds exactly where that class does.
+
+    Args:
+        noise: A transition matrix (K, K), or the shares of the labels of one instance (K,): of the
+            class with the largest share, or of class 0 if its own share is 0.
+    """
+    weights = noise.clone()
+    if weights.ndim == 1:
+        check_rows("the noise", weights[None])
+        true = 0 if weights[0] == 0 else int(weights.argmax())
+        weights[[0, true]] = weights[[true, 0]]
+        weights[0] = 0
+        weights = weights[None]
+    else:
+        weights.fill_diagonal_(0)
+    noisy = weights.sum(1) > 0
+    if not bool(noisy.any()):
+        raise ValueError("the noise has no wrong labels, so it has no direction")
+    first = int(noisy.nonzero()[0])
+    for clean in (~noisy).nonzero()[:, 0].tolist():
+        order = torch.arange(len(weights))
+        order[[first, clean]] = order[[clean, first]]
+        weights[clean] = weights[first, order]
+    return weights / weights.sum(1, keepdim=True)
 
 
 @on_cpu
