@@ -68,6 +68,7 @@ def test_no_network_predicts_what_it_has_seen(monkeypatch):
     assert found.probs.sum(1).allclose(torch.ones(150, dtype=torch.float64))
 
 
+@pytest.mark.slow
 def test_wrong_labels_are_seen_through():
     dataset, true = blobs(300, 0.2)
     found = cross_validate(dataset, folds=3, epochs=30, seed=0)

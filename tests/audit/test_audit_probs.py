@@ -26,6 +26,7 @@ def never(*arguments, **options):
     raise AssertionError("no network must be trained")
 
 
+@pytest.mark.slow
 def test_rate_matrix_suspects_and_certificates_come_from_the_probabilities(known, monkeypatch):
     true, given, probs = known
     monkeypatch.setattr("lossforge.training.folds.train", never)
@@ -142,6 +143,7 @@ def test_a_table_needs_no_features_for_them(tmp_path):
         read_subject(str(path), classes_file="names.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("single")
 def test_features_of_a_file_are_what_the_network_learns_from(tmp_path):
     """The columns say nothing of the labels, the file does."""

@@ -153,6 +153,7 @@ def test_a_damaged_part_is_made_again(tmp_path, trainings):
     assert plain(found) == plain(audit(subject(), **(OPTIONS | {"trials": False})))
 
 
+@pytest.mark.slow
 def test_two_audits_do_not_share_a_folder(tmp_path, trainings, monkeypatch):
     inner = []
     original = cross_validation.fit_fold

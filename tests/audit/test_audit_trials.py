@@ -183,6 +183,7 @@ def test_suspects_outside_a_fold_are_found_by_networks_that_never_saw_it(monkeyp
         assert not (one[:, None] == held[None]).all(2).any()
 
 
+@pytest.mark.slow
 def test_a_candidate_that_drops_samples_is_judged_on_all_held_out_ones():
     dataset, _ = blobs()
     trials = Trials(dataset, SHORT)

@@ -61,6 +61,7 @@ def test_intervals_are_those_of_the_formula():
         assert found.high == pytest.approx(math.tanh(math.atanh(value) + half), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spearman", "kendall"])
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_intervals_of_17_losses_contain_the_truth_about_as_often_as_they_say(method, rho):

@@ -177,6 +177,7 @@ def test_a_method_of_one_process_is_refused_before_training(tmp_path, monkeypatc
         execute(tmp_path, swapped().spec)
 
 
+@pytest.mark.slow
 def test_a_search_trains_by_the_method(tmp_path):
     pytest.importorskip("optuna")
     options = {"trials": 1, "final_seeds": 1, "settings": QUICK}

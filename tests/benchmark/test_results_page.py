@@ -264,6 +264,7 @@ def test_the_protocol_is_that_of_the_specs(tmp_path):
     assert "| JAL-CE | `JAL-CE` | l1_decay 5e-05 | all |" in text
 
 
+@pytest.mark.slow
 def test_the_same_runs_make_the_same_bytes(tmp_path):
     archive(tmp_path / "in", "digits", [*runs(), *runs(SEARCHED)])
     archive(tmp_path / "in", "ablation", balances("BEF", {1.0: 3.0, 0.5: 1.0, 0.0: -2.0}))

@@ -273,6 +273,7 @@ def test_a_preset_is_the_loss_of_the_catalogue(name, count, shown_presets):
         assert one["curve"][1] == pytest.approx(float(pull), rel=1e-5, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_python_of_every_preset_builds_the_loss_of_its_text(tmp_path):
     source = random.Random(3)
     states = [one | {"K": 10} for one in presets().values()]

@@ -59,6 +59,7 @@ def test_the_star_is_the_witness_of_the_certificate():
     assert axis.get_title(loc="left") == "symmetric:0.6: refuted"
 
 
+@pytest.mark.slow
 def test_what_is_proved_has_no_star_and_no_shade():
     axis = plot.simplex(lossforge.BEF(), "symmetric:0.6")
     assert not [line for line in axis.lines if line.get_marker() == "*"]

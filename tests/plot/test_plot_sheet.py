@@ -43,6 +43,7 @@ def test_a_sheet_has_its_panels(words, panels, monkeypatch, tmp_path):
     assert (tmp_path / ("losses.svg" if len(names) > 1 else f"{names[0]}.svg")).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [["own.py:Spherical"], ["TS(own.py:Cosine(c=0.3), tau=1)"], ["own.py:Spherical", "0.5*CE"]],
@@ -87,6 +88,7 @@ def test_every_picture_is_written_alike(kind, tmp_path):
     assert len({path.read_bytes() for path in paths}) == 1
 
 
+@pytest.mark.slow
 def test_the_same_sheet_is_the_same_file(tmp_path):
     for theme in ("light", "dark"):
         paths = [tmp_path / f"{theme}-{at}.svg" for at in range(2)]

@@ -103,6 +103,7 @@ def test_a_machine_without_a_browser_is_no_error(store, monkeypatch, error):
     assert "no browser" not in result.output
 
 
+@pytest.mark.slow
 def test_out_baseline_and_table(store, tmp_path):
     result = run(
         store, "--out", tmp_path / "o", "--format", "csv", "--baseline", "GCE", "--table", "mean10"
@@ -133,6 +134,7 @@ def test_long_names_leave_room_for_the_figures(tmp_path):
     assert run(store).exit_code == 0  # a collapsed figure is a warning, and a warning an error
 
 
+@pytest.mark.slow
 def test_without_a_format_three_lines_end_the_output(store):
     lines = run(store).stdout.splitlines()
     assert [line[:6] for line in lines[-3:]] == ["seen  ", "sure  ", "next  "]
