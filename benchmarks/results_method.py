@@ -31,7 +31,7 @@ HEAD = [
     "seeds",
     "runs",
 ]
-SHOWN = ("epochs", "batch_size", "optimizer", "lr", "schedule", "clip")
+SHOWN = ("epochs", "batch_size", "optimizer", "lr", "schedule", "clip", "fused")
 
 
 def method(archives: Mapping[str, Archive]) -> list[str]:
@@ -137,7 +137,7 @@ def _with_options(name: str, options: Mapping[str, Any], subset: int | None = No
 
 
 def _training(training: Mapping[str, Any]) -> str:
-    names = [name for name in SHOWN if training.get(name) is not None]
+    names = [name for name in SHOWN if training.get(name) not in (None, False)]
     return ", ".join(f"{name.replace('_', ' ')} {training[name]}" for name in names)
 
 
