@@ -10,7 +10,7 @@ from typing import Protocol
 from torch import Generator, Tensor
 
 from .colour import jitter, normalise
-from .dataset import Inputs
+from .dataset import Inputs, read
 from .geometry import (
     centre_boxes,
     crop_resize,
@@ -74,8 +74,7 @@ class TensorTransform:
     def __call__(self, inputs: Inputs, index: Tensor, generator: Generator | None) -> Tensor:
         if not isinstance(inputs, Tensor):
             raise TypeError(f"inputs must be a tensor, got {type(inputs).__name__}")
-        # many times faster than inputs[index] for bytes on a CPU
-        images = inputs.index_select(0, index.to(inputs.device))
+        images = read(inputs, index)
         if generator is not None:
             move = pad_crop_flip if self.mirror else pad_crop
             images = move(images, self.padding, generator=generator)

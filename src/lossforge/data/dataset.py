@@ -36,7 +36,10 @@ Transform = Callable[[Inputs, Tensor, Generator | None], Tensor]
 
 def read(inputs: Inputs, index: Tensor, generator: Generator | None = None) -> Tensor:
     """Return the samples unchanged: the transform of features that need no augmentation."""
-    return inputs[index]
+    if not isinstance(inputs, Tensor):
+        return inputs[index]
+    # on a CPU many times faster than inputs[index] for rows of features or bytes
+    return inputs.index_select(0, index.to(inputs.device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +161,7 @@ class Dataset:
 def subset(split: Split, index: Tensor) -> Split:
     """Return the samples of a split at the given positions."""
     inputs = split.inputs
-    chosen = inputs[index] if isinstance(inputs, Tensor) else inputs.subset(index)
+    chosen = read(inputs, index) if isinstance(inputs, Tensor) else inputs.subset(index)
     true, weight = (None if one is None else one[index] for one in (split.true, split.weight))
     return Split(chosen, split.given[index], true, weight)
 

@@ -155,9 +155,7 @@ class Images:
 
     def raw(self, index: Tensor) -> Tensor:
         """Read the images at some positions."""
-        inputs = self.inputs
-        # many times faster than inputs[index] for bytes
-        images = inputs.index_select(0, index) if isinstance(inputs, Tensor) else inputs[index]
+        images = read(self.inputs, index)
         return images if self.shape is None else images.reshape(-1, *self.shape)
 
     def pixels(self, index: Tensor) -> Tensor:
