@@ -54,8 +54,9 @@ def head_node() -> Iterator[Head]:
                 stderr=subprocess.STDOUT,
             )
         try:
-            _wait_for(client, head, log)
-            yield Head(f"ray://127.0.0.1:{client}", f"127.0.0.1:{port}", environment)
+            found = Head(f"ray://127.0.0.1:{client}", f"127.0.0.1:{port}", environment)
+            _wait_for(found, head, log)
+            yield found
         finally:
             head.terminate()  # it takes the processes that it started along
             head.wait(30)
@@ -75,13 +76,21 @@ def _taken(port: int) -> bool:
     return False
 
 
-def _wait_for(port: int, head: subprocess.Popen, log: Path) -> None:
+def _wait_for(found: Head, head: subprocess.Popen, log: Path) -> None:
+    """Wait until a client is served: the server listens before it can start what serves one."""
+    code = "import sys, ray; ray.init(sys.argv[1], log_to_driver=False)"
+    words = [sys.executable, "-c", code, found.client]
     end = time.monotonic() + START
-    while True:
+    said = ""
+    while (left := end - time.monotonic()) > 0:
+        assert head.poll() is None, log.read_text()
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
+            trial = subprocess.run(
+                words, env=found.environment, capture_output=True, text=True, timeout=left
+            )
+        except subprocess.TimeoutExpired:
+            break
+        if trial.returncode == 0:
             return
-        except OSError:
-            assert head.poll() is None, log.read_text()
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.1)
+        said = trial.stderr
+    raise AssertionError(f"no client was served in {START:.0f} s\n{log.read_text()}\n{said}")
