@@ -3,15 +3,13 @@
 import math
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
-from results_data import PAGE_MEASURES, WORDS, results_of, where
+from results_data import PAGE_MEASURES, WORDS, results_of, used_kernel, where
 from scipy import stats
 
-from lossforge.benchmark.archive import differences, unpack
+from lossforge.benchmark.archive import differences
 from lossforge.benchmark.records import Record
-from lossforge.benchmark.statistics import CONFIDENCE
-from lossforge.kernels import COMPOSED
+from lossforge.benchmark.statistics import CONFIDENCE, interval
 
 
 def circumstances(record: Record) -> list[str | None]:
@@ -22,7 +20,7 @@ def circumstances(record: Record) -> list[str | None]:
         about.get("device"),
         about.get("instructions"),  # early records do not say them
         version and f"torch {version}",
-        _path(about.get("kernel")),
+        about["kernel"] if used_kernel(record) else "torch operations",
     ]
 
 
@@ -32,60 +30,76 @@ def _are_alike(one: Record, other: Record) -> bool:
     return all(None in pair or pair[0] == pair[1] for pair in both)
 
 
-def _path(kernel: str | None) -> str:
-    """How losses were computed; records say nothing of it from before there was a kernel."""
-    return "torch operations" if kernel is None or kernel.startswith(COMPOSED) else kernel
-
-
-def compare(path: Path, records: Sequence[Record]) -> tuple[str, list[str]]:
-    """Compare runs with an archive: bits where circumstances are the same, else intervals.
+def compare(kept: Sequence[Record], records: Sequence[Record]) -> tuple[str, list[str]]:
+    """Compare runs with committed ones: bits where circumstances are the same, else intervals.
 
     Args:
-        path: The archive; parts of it may have been made on other machines.
+        kept: The committed runs, some of which may have been made on other machines.
         records: The repeated runs.
 
     Returns:
         The criterion, and where it is not met.
     """
-    kept = unpack(path)[1]
     before = {record.id: record for record in kept}
     elsewhere = {r.id for r in records if r.id in before and not _are_alike(before[r.id], r)}
     if not elsewhere:
         return "equal bits", differences(kept, records)
-    here = [[r for r in each if r.id not in elsewhere] for each in (kept, records)]
-    texts = {", ".join(filter(None, circumstances(r))) for r in records if r.id in elsewhere}
+    here, there = (
+        [[r for r in each if (r.id in elsewhere) == far] for each in (kept, records)]
+        for far in (False, True)
+    )
+    texts = {", ".join(filter(None, circumstances(r))) for r in there[1]}
     other = " and ".join(sorted(texts))
     criterion = (
         f"equal bits, but the 95 % Welch interval for {len(elsewhere):,} runs of {other}; "
-        "cells with one seed are not compared"
+        "cells with one seed together, by the 95 % interval of their mean difference"
     )
-    return criterion, differences(*here) + outside(kept, records)
+    return criterion, differences(*here) + outside(*there)
 
 
 def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
-    """List cells whose two means differ by more than Welch's interval allows."""
-    if not records:
-        return []
+    """List cells whose two means differ by more than Welch's interval allows.
+
+    Cells with one seed have no such interval; the mean of their differences has one over cells.
+    """
     before, after = results_of(kept), results_of(records)
     columns = {column.key: column for column in after.columns}
     lines = []
-    for column in before.columns:
-        for loss in before.losses:
-            for measure in PAGE_MEASURES:
-                ours = list(before.values(loss, column, measure).values())
+    for measure in PAGE_MEASURES:
+        single = []
+        for column in before.columns:
+            for loss in before.losses:
                 again = columns.get(column.key)
+                ours = list(before.values(loss, column, measure).values())
                 theirs = list(after.values(loss, again, measure).values()) if again else []
-                if min(len(ours), len(theirs)) < 2:
+                if not ours or not theirs:
                     continue  # missing runs are listed one by one
-                half = welch(ours, theirs)
                 shift = statistics.fmean(theirs) - statistics.fmean(ours)
-                if not abs(shift) <= half:
+                if min(len(ours), len(theirs)) == 1:
+                    single.append(shift)
+                elif not abs(shift) <= (half := welch(ours, theirs)):
                     lines.append(
                         f"{loss}, {where(column)}, {WORDS[measure]}: "
                         f"{statistics.fmean(theirs):.2f} instead of {statistics.fmean(ours):.2f} "
                         f"± {half:.2f}"
                     )
+        lines += _shifted(single, WORDS[measure])
     return lines
+
+
+def _shifted(differences: Sequence[float], words: str) -> list[str]:
+    """Say if the mean of the differences of single runs is not 0 up to chance, or unknown."""
+    if not differences:
+        return []
+    low, high = interval(differences)
+    if low is None or high is None:
+        return [f"one cell of one seed, {words}: too few to compare on another machine"]
+    if low <= 0 <= high:
+        return []
+    return [
+        f"{len(differences)} cells of one seed, {words}: {statistics.fmean(differences):+.2f} "
+        f"[{low:+.2f}, {high:+.2f}] on average"
+    ]
 
 
 def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from results_agreement import Agreement, Correlation, agree, mean_ranks, means, with_paper
-from results_claims import standing_sentence
+from results_claims import distance, standing_sentence, standings
 from results_data import (
     BALANCE,
     OURS,
@@ -72,13 +72,20 @@ def whole_section(archives: Mapping[str, Archive]) -> tuple[list[str], Figures]:
 
 
 def paper_sentences(archives: Mapping[str, Archive]) -> list[str]:
-    """Say in the summary how the order of the losses compares with the paper's."""
+    """Say in the summary where BEF and BQF stand, and how the order compares with the paper's."""
     if WHOLE not in archives:
         return []
-    found = with_paper(results_of(archives[WHOLE].records), paper_rows(), "last")
+    results = results_of(archives[WHOLE].records)
+    found = with_paper(results, paper_rows(), "last")
     if not found:
         return []
-    return [f"{archives[WHOLE].header['title']}: {_verdicts(found)}"]
+    places = [
+        f"{one.loss} has place {one.place} of {one.ranked} and is at worst "
+        f"{distance(one.worst)} the best other loss"
+        for one in standings(results, "last").values()
+    ]
+    texts = [*places, _verdicts(found, name_unclear=False)]
+    return [f"{archives[WHOLE].header['title']}: {'; '.join(texts)}"]
 
 
 def contradictions(found: Sequence[Agreement]) -> list[str]:
@@ -88,8 +95,8 @@ def contradictions(found: Sequence[Agreement]) -> list[str]:
     return ["**Where the ranks contradict the paper's:**", "", *(f"- {p}" for p in points), ""]
 
 
-def _verdicts(found: Sequence[Agreement]) -> str:
-    """Group the settings by the verdict on their order."""
+def _verdicts(found: Sequence[Agreement], *, name_unclear: bool = True) -> str:
+    """Group the settings by the verdict on their order; unclear ones may stay unnamed."""
     by_verdict: dict[str, list[str]] = {}
     for one in found:
         by_verdict.setdefault(one.spearman.verdict, []).append(one.column.setting)
@@ -99,11 +106,12 @@ def _verdicts(found: Sequence[Agreement]) -> str:
         "agrees": "agrees with the paper's",
         "unknown": "has no interval",
     }
-    parts = [
-        f"in {len(by_verdict[verdict])} ({listed(by_verdict[verdict])}) it {text}"
-        for verdict, text in words.items()
-        if verdict in by_verdict
-    ]
+    parts = []
+    for verdict, text in words.items():
+        if verdict in by_verdict:
+            names = by_verdict[verdict]
+            named = f" ({listed(names)})" if name_unclear or verdict != "unclear" else ""
+            parts.append(f"in {len(names)}{named} it {text}")
     return (
         f"the order of the losses was compared with the paper's for {len(found)} kinds of noise: "
         f"{'; '.join(parts)} (95 % interval of Spearman's correlation)."

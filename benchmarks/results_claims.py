@@ -201,18 +201,30 @@ def standing_sentence(results: Results) -> str:
     return f"Over {len(results.columns)} settings, last epoch: {details}." if found else ""
 
 
-def side_sentence(archives: Mapping[str, Archive]) -> str:
-    """Give places and worst distances on data that do not count in the ranks."""
-    parts = []
+def side_sheet(archives: Mapping[str, Archive]) -> Sheet | None:
+    """List places and worst distances on data that do not count in the ranks."""
+    names, rows = [], []
     for archive in archives.values():
-        found = standings(results_of(archive.records), "last")
-        details = [
-            f"{one.loss} place {one.place} of {one.ranked}, at worst {distance(one.worst)}"
-            for one in found.values()
-        ]
-        if details:
-            parts.append(f"{archive.header['title']}: {', '.join(details)}")
-    return f"Not in these ranks, against the best other loss: {'; '.join(parts)}." if parts else ""
+        results = results_of(archive.records)
+        found = standings(results, "last")
+        if found:
+            names.append(archive.header["title"])
+            rows.append([Field(str(len(results.columns))), *_side_cells(found)])
+    if not rows:
+        return None
+    head = ["data", "settings"]
+    for loss in OURS:
+        head += [f"place of {loss}", f"{loss} and the best other loss, at worst"]
+    return Sheet("Data that do not count in these ranks", head, names, rows)
+
+
+def _side_cells(found: Mapping[str, Standing]) -> list[Field]:
+    cells = []
+    for loss in OURS:
+        one = found.get(loss)
+        cells.append(f"{one.place} of {one.ranked}" if one else "–")
+        cells.append(f"{distance(one.worst)} ({one.worst.column.setting})" if one else "–")
+    return [Field(text) for text in cells]
 
 
 def rank_sentence(results: Results) -> str:
@@ -263,13 +275,14 @@ def short(archives: dict[str, Archive], more: Sequence[str] = ()) -> tuple[list[
         *(choice_sentences(found, known, _untold(results)) if found else []),
         WAYS,
         *more,
-        side_sentence(sides),
         _provisional(archives),
     ]
     figures = behind_figure(found) if found else {}
     pictures = [f"![Points behind the best loss of a setting](images/{name})" for name in figures]
     lines = [*pictures, "", "## In short", "", *(f"- {point}" for point in points if point), ""]
-    return [*lines, *_claim(results)], figures
+    sheet = side_sheet(sides)
+    aside = folded(sheet.title, [markdown(sheet), ""]) if sheet else []
+    return [*lines, *aside, *_claim(results)], figures
 
 
 def _untold(results: Results) -> Behind | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from lossforge.benchmark.archive import unpack
 from lossforge.benchmark.records import Measure, Record, paper_results
+from lossforge.kernels import COMPOSED
 from lossforge.report.results import Column, Results
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,11 +86,17 @@ def main_records(archives: dict[str, Archive]) -> list[Record]:
 
 def told_the_noise(records: Sequence[Record]) -> list[str]:
     """Name the losses whose parameters depend on the noise."""
-    expressions: dict[tuple[str, str], set[str]] = {}
+    expressions: dict[tuple[str, int, str], set[str]] = {}
     for record in records:
-        key = record.spec["data"], record.spec["loss"]
+        key = record.spec["data"], record.classes, record.spec["loss"]
         expressions.setdefault(key, set()).add(record.spec["expression"])
-    return list(dict.fromkeys(loss for (_, loss), found in expressions.items() if len(found) > 1))
+    return list(dict.fromkeys(loss for (*_, loss), found in expressions.items() if len(found) > 1))
+
+
+def used_kernel(record: Record) -> bool:
+    """Whether losses were computed by a kernel; records from before there was one do not say."""
+    kernel = record.about.get("kernel")
+    return kernel is not None and not kernel.startswith(COMPOSED)
 
 
 def paper_rows() -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from results_data import (
     folded,
     listed,
     told_the_noise,
+    used_kernel,
 )
 
 from lossforge.benchmark.records import Record
@@ -60,11 +61,12 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
         "got their present text and id afterwards; the loss is the same. Those of BEF and BQF on "
         "digits-triples were done again as their default for more than 150 classes changed "
         "([how](defaults.md)), under the ids that they had; the core-hours count the first ones.",
-        f"Made on {_circumstances(records)}; {len(records):,} runs, {hours:.1f} core-hours in all.",
+        f"Made on {_circumstances(records)}; {len(records):,} runs, {hours:.1f} core-hours in all. "
+        + _paths(records),
     ]
     lines = ["## How it was done", "", *(f"- {point}" for point in points), ""]
     lines += folded("All grids", [markdown(_sheet(archives)), ""])
-    lines += [*_commands(archives), *folded("Parameters of every loss", _parameters(archives))]
+    lines += [*_commands(), *folded("Parameters of every loss", _parameters(archives))]
     return lines
 
 
@@ -107,16 +109,26 @@ def _circumstances(records: Sequence[Record]) -> str:
     return ", ".join([cpu, *versions])
 
 
+def _paths(records: Sequence[Record]) -> str:
+    """Say how many runs the kernel was used in, as the last bits depend on it."""
+    count = sum(map(used_kernel, records))
+    if not count:
+        return "Losses were computed by torch operations."
+    return f"{count:,} runs used the C kernel for the losses that it supports, others none."
+
+
 def _sheet(archives: Mapping[str, Archive]) -> Sheet:
     names, rows = [], []
     for archive in archives.values():
-        for data in dict.fromkeys(record.spec["data"] for record in archive.records):
-            runs = [record for record in archive.records if record.spec["data"] == data]
+        parts: dict[tuple[str, int], list[Record]] = {}
+        for record in archive.records:
+            parts.setdefault((record.spec["data"], record.classes), []).append(record)
+        for (data, classes), runs in parts.items():
             spec = runs[0].spec
             names.append(archive.name if archive.name == data else f"{archive.name}, {data}")
             noises = dict.fromkeys(run.spec["noise"] for run in runs)
             texts = [
-                str(runs[0].classes),
+                f"{classes:,}",
                 _with_options(spec["model"], spec["model_options"]),
                 _with_options(data, spec["data_options"], spec["subset"]),
                 _training(spec["training"]),
@@ -141,23 +153,25 @@ def _training(training: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {training[name]}" for name in names)
 
 
-def _commands(archives: Mapping[str, Archive]) -> list[str]:
-    lines = ["These commands repeat all runs; a killed one resumes:", "", "```"]
-    for archive in archives.values():
-        lines.append(f"{archive.command} --store runs/results/{archive.name}")
+def _commands() -> list[str]:
     return [
-        *lines,
-        "make results        # all of them, and compare with the committed runs",
-        "make docs-results   # this page from results/*.jsonl.gz",
+        "These commands repeat the runs; killed ones are resumed:",
+        "",
+        "```",
+        "make results                             # all, compared with the committed ones",
+        'make results ARGS="digits"               # one grid',
+        'make results ARGS="digits --sample 10"   # some of its runs',
+        "make docs-results                        # this page from results/*.jsonl.gz",
         "```",
         "",
         "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
         "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
         "reads such a file. On the same CPU model and torch version, `make results` requires the "
         "same bits. Elsewhere it requires that for every cell the 95 % Welch interval of the "
-        "difference of the two means contains 0. Welch's test assumes that the two sets of seeds "
-        "are independent; they share noise and initial weights, so the test is lenient, but of "
-        "many cells a few may still fall outside by chance.",
+        "difference of the two means contains 0, and that of the mean difference over all cells "
+        "with one seed. Welch's test assumes that the two sets of seeds are independent; they "
+        "share noise and initial weights, so the test is lenient, but of many cells a few may "
+        "still fall outside by chance.",
         "",
     ]
 
@@ -166,25 +180,32 @@ def _parameters(archives: Mapping[str, Archive]) -> list[str]:
     """List the parameters of every loss."""
     lines = []
     for archive in archives.values():
-        found: dict[tuple[str, str, str], dict[str, None]] = {}
+        found: dict[tuple[str, str, str], list[Record]] = {}
         for run in archive.records:
             training = run.spec["training"]
             decay = ", ".join(
                 f"{name} {training[name]:g}" for name in OF_THE_LOSS if training.get(name)
             )
-            key = run.spec["loss"], run.spec["expression"], decay
-            found.setdefault(key, {})[noise_label(run.spec["noise"])] = None
+            found.setdefault((run.spec["loss"], run.spec["expression"], decay), []).append(run)
         order = list(dict.fromkeys(run.spec["loss"] for run in archive.records))
         found = dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
-        whole = len({run.spec["noise"] for run in archive.records})
         rows = [
-            [
-                Field(expression, code=True),
-                Field(decay or "none"),
-                Field("all" if len(noises) == whole else ", ".join(noises)),
-            ]
-            for (_, expression, decay), noises in found.items()
+            [Field(expression, code=True), Field(decay or "none"), Field(_used(runs, archive))]
+            for (_, expression, decay), runs in found.items()
         ]
-        head, names = ["row", "loss", "decay", "noise"], [loss for loss, _, _ in found]
+        head, names = ["row", "loss", "decay", "used for"], [loss for loss, _, _ in found]
         lines += [markdown(Sheet(archive.name, head, names, rows)), ""]
     return lines
+
+
+def _used(runs: Sequence[Record], archive: Archive) -> str:
+    """Say under which noise, and with how many classes, these runs of an archive were done."""
+    classes = {run.classes for run in runs}
+    alike = [run for run in archive.records if run.classes in classes]
+    noises = dict.fromkeys(noise_label(run.spec["noise"]) for run in runs)
+    parts = []
+    if len(alike) < len(archive.records):
+        parts.append(f"{listed([f'{number:,}' for number in sorted(classes)])} classes")
+    if len(noises) < len({run.spec["noise"] for run in alike}):
+        parts.append(", ".join(noises))
+    return ": ".join(parts) or "all"

@@ -31,18 +31,13 @@ def copy_project(folder: Path) -> Path:
 
 
 def make(project: Path, target: str, arguments: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a target of the copy's Makefile, installing nothing.
+    """Run a target of the copy's Makefile, installing nothing, without data and with one thread.
 
     A make that another make started tells which folder it enters and leaves: not here.
     """
     installed = [word for stamp in ("bench", "dev") for word in ("-o", f".venv/.{stamp}")]
-    return run(project, "make", "--no-print-directory", *installed, target, f"ARGS={arguments}")
-
-
-def run(project: Path, *command: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the copy, without data and with one thread."""
     return subprocess.run(
-        list(map(str, command)),
+        ["make", "--no-print-directory", *installed, target, f"ARGS={arguments}"],
         cwd=project,
         env={
             **os.environ,
@@ -50,7 +45,6 @@ def run(project: Path, *command: object, **environment: str) -> subprocess.Compl
             "LOSSFORGE_DATA": str(project / "none"),
             "MPLBACKEND": "agg",
             "OMP_NUM_THREADS": "1",
-            **environment,
         },
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -1,14 +1,10 @@
 """Every target of the Makefile works: each is run in a copy of the project, on little."""
 
-import gzip
-import itertools
-import json
 import re
 import shutil
-import sys
 
 import pytest
-from project import ROOT, copy_project, make, run
+from project import ROOT, copy_project, make
 
 from lossforge.catalog.entry import TABLES
 
@@ -153,26 +149,10 @@ def test_generated_pages_are_the_committed_ones(project):
 
 
 def test_a_sample_of_the_results_is_found_again(project):
-    """Five runs of `make results`: done again, and compared with what is committed of them."""
-    loss, noise = "BEF", "symmetric:0.4"
-    archive = project / "results" / "digits.jsonl.gz"
-    header, *runs = gzip.decompress(archive.read_bytes()).splitlines(keepends=True)
-    specs = [json.loads(run)["spec"] for run in runs]
-    chosen = [(spec["loss"], spec["noise"]) == (loss, noise) for spec in specs]
-    sample = list(itertools.compress(runs, chosen))
-    assert len(sample) == 5
-    kept = project / "sample"
-    kept.mkdir()
-    (kept / archive.name).write_bytes(gzip.compress(b"".join([header, *sample])))
-    store = project / "again"
-    narrowed = ["--loss", loss, "--noise", noise, "--store", store / "digits"]
-    bench = [sys.executable, "-m", "lossforge", "bench", "results/digits", *narrowed]
-    done = run(project, *bench, LOSSFORGE_KERNEL="off")  # as `make results` does
-    assert done.returncode == 0, done.stderr
-    check = ["--runs", store, "--results", kept, "check", "digits"]
-    done = run(project, sys.executable, "benchmarks/results.py", *check)
+    done = make(project, "results", "digits --sample 5 --workers 1")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("digits: as committed (5 runs; ")
+    assert "digits, kernel off: 5 of 5 runs" in done.stderr
+    assert "digits: as committed (5 runs; " in done.stdout
 
 
 def test_every_target_is_run() -> None:

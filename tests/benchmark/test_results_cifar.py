@@ -72,6 +72,17 @@ def test_a_contradiction_is_said_first(tmp_path):
         assert f"{loss} " in lines[3]
 
 
+def test_the_summary_counts_the_settings_without_a_clear_relation(tmp_path):
+    records = shifted(as_printed(data="cifar10"), "clean", "CE", 99.0)
+    values = {loss: float(place * 7 % 17) for place, loss in enumerate(LOSSES)}
+    records += [made(loss, "symmetric:0.2", 0, value, **cifar()) for loss, value in values.items()]
+    text = page(tmp_path, digits=runs(), cifar10=records)
+    (found,) = [one for one in text.splitlines() if one.startswith(f"- {HEADING}: ")]
+    assert "BQF has place 1 of 17 and is at worst " in found
+    assert "for 6 kinds of noise: in 1 it shows no clear relation to the paper's; in 5 (" in found
+    assert "in 1 (symmetric 0.2) it shows no clear relation" in section(text, HEADING)
+
+
 def test_mean_ranks_are_over_the_losses_that_both_have(tmp_path):
     """Two losses of ours are not in the paper's table of instance-dependent noise."""
     records = as_printed(("instance:0.6",), data="cifar10", sign=-1)

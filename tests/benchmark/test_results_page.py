@@ -5,6 +5,7 @@ import statistics
 
 import pytest
 from made_page import (
+    HELD_OUT,
     OUT_OF_17,
     ROOT,
     SEARCHED,
@@ -193,9 +194,7 @@ def test_cifar_is_labelled_and_stands_beside_the_paper(tmp_path):
     assert "the scales differ" in found
     assert "| CE | 89.1 ± 0.1 (paper 38.8 ± 0.3) |" in found
     assert "Over 2 settings, last epoch: BEF has mean rank 1.0 (place 1 of 4)" in found
-    assert "About cifar10-mini: BEF place 1 of 4, at worst 2.0 points above" in line(
-        text, "- Not in these ranks"
-    )
+    assert "| About cifar10-mini | 2 | 1 of 4 | 2.0 points above (" in text
     assert "on the 2 held-out settings" in sentence(text)  # where CIFAR does not count
 
 
@@ -204,9 +203,7 @@ def test_two_and_a_thousand_classes_do_not_count_in_the_ranks(tmp_path):
     text = page(tmp_path, digits=runs(), breast_cancer=few)
     assert "do not count in the mean ranks" in section(text, "breast-cancer")
     assert "BEF has mean rank 17.0 (place 17 of 17)" in section(text, "breast-cancer")
-    assert "About breast-cancer: BEF place 17 of 17, at worst 39.0 points below" in line(
-        text, "- Not in these ranks"
-    )
+    assert "| About breast-cancer | 2 | 17 of 17 | 39.0 points below (clean) |" in text
     assert "on the 2 held-out settings" in sentence(text)
 
 
@@ -259,7 +256,7 @@ def test_the_protocol_is_that_of_the_specs(tmp_path):
     assert "0 trials for every loss" in text
     assert "BEF is `BEF(lam=0.9, mu=0.1)` everywhere." in text
     assert "Made on A CPU, lossforge 0.1.0, python 3.11.9, torch 2.13.0; 102 runs, 0.1 core" in text
-    assert "lossforge bench results/digits --store runs/results/digits" in text
+    assert "Losses were computed by torch operations." in text
     assert "epochs 3, batch size 256, lr 0.1 | 10 % | asymmetric 0.3, instance 0.6 | 17" in text
     assert "| JAL-CE | `JAL-CE` | l1_decay 5e-05 | all |" in text
 
@@ -385,6 +382,38 @@ def test_runs_from_elsewhere_are_compared_by_intervals(places, capsys, loss, val
     assert (f"loss {loss}, noise instance:0.6, seed 0): " in found) == bool(status)
 
 
+@pytest.mark.parametrize(
+    ("shifts", "told"),
+    [
+        ((0.5, -0.5, 0.5, -0.4), []),
+        (
+            (0.5, 0.4, 0.5, 0.4),
+            ["4 cells of one seed, last epoch: +0.45 [+0.36, +0.54] on average"],
+        ),
+    ],
+)
+def test_elsewhere_cells_of_one_seed_are_compared_together(places, capsys, shifts, told):
+    folder, words = places
+    cells = [(loss, noise) for loss in ("CE", "BEF") for noise in HELD_OUT]
+    changes = {cell: accuracy(cell[0]) + shift for cell, shift in zip(cells, shifts, strict=True)}
+    archive(folder / "in", "digits", runs(losses=("CE", "BEF"), seeds=(0,)))
+    selected = {loss: accuracy(loss) for loss in ("CE", "BEF")}
+    about = ABOUT | {"device": "B CPU"}
+    fields = {"losses": ("CE", "BEF"), "seeds": (0,), "selected": selected, "about": about}
+    again(folder, runs(changes=changes, **fields))
+    assert results.main([*words, "check", "digits"]) == len(told)
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()[1:]] == told
+
+
+def test_elsewhere_a_single_run_proves_nothing(places, capsys):
+    folder, words = places
+    one = {"losses": ("CE",), "noises": ("instance:0.6",), "seeds": (0,)}
+    archive(folder / "in", "digits", runs(**one))
+    again(folder, runs(**one, about=ABOUT | {"device": "B CPU"}))
+    assert results.main([*words, "check", "digits"]) == 1
+    assert "one cell of one seed, last epoch: too few to compare" in capsys.readouterr().out
+
+
 def test_a_missing_run_fails_everywhere(places, capsys):
     folder, words = places
     for about in (ABOUT, ABOUT | {"device": "B CPU"}):
@@ -405,41 +434,6 @@ def test_welch_agrees_with_scipy():
     assert checks.welch(a, b) == pytest.approx((high - low) / 2)
     assert statistics.fmean(a) - statistics.fmean(b) == pytest.approx((high + low) / 2)
     assert checks.welch([1.0, 1.0], [2.0, 2.0]) == 0
-
-
-def test_each_grid_is_run_into_a_store_of_its_own(tmp_path, monkeypatch):
-    calls = []
-
-    class Done:
-        returncode = 0
-
-    def start(words):
-        calls.append(words)
-        return Done
-
-    monkeypatch.setattr(results.subprocess, "run", start)
-    assert results.main(["--runs", str(tmp_path), "run", "digits", "--workers", "2"]) == 0
-    (words,) = calls
-    assert words[2:] == [
-        "lossforge",
-        "bench",
-        "results/digits",
-        "--store",
-        str(tmp_path / "digits"),
-        "--workers",
-        "2",
-    ]
-    Done.returncode = 3
-    calls.clear()
-    assert results.main(["run"]) == 3
-    assert len(calls) == 1
-
-
-def test_an_unknown_grid_is_named(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        results.main(["check", "nothing"])
-    assert stopped.value.code == 2
-    assert "unknown grid 'nothing', known: ablation, banking77" in capsys.readouterr().err
 
 
 GRIDS = [name for name in presets() if name.startswith("results/")]
