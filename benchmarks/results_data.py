@@ -22,6 +22,7 @@ WHOLE, RATE, BALANCE, PARAMETERS = (
     "cifar10-parameters",
 )
 EXTREMES = ("breast-cancer", "digits-triples")  # the fewest classes and the most
+MANY, MANY_SEARCH = "many-classes", "many-classes-search"  # beyond 150 classes
 OURS = ("BEF", "BQF")
 # not used in any search for the defaults of BEF and BQF
 HELD_OUT_DATA = ("banking77", "breast-cancer")

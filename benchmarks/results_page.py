@@ -15,6 +15,8 @@ from results_data import (
     EXTREMES,
     FLATNESS,
     MAIN,
+    MANY,
+    MANY_SEARCH,
     PARAMETERS,
     RATE,
     WHOLE,
@@ -25,6 +27,7 @@ from results_data import (
     results_of,
 )
 from results_flatness import flatness_section
+from results_many import many_section
 from results_method import method
 from results_tables import cifar_section, data_section, mark_note, rank_section
 from results_tuned import FILE, tuned_section
@@ -34,7 +37,8 @@ from lossforge.style import style
 PAGE = "results.md"
 IMAGES = "images"
 PATTERN = "results-*.svg"
-GRIDS = (*MAIN, *EXTREMES, CIFAR, ABLATION, FLATNESS, WHOLE, RATE, BALANCE, PARAMETERS)
+CIFARS = (CIFAR, WHOLE, RATE, BALANCE, PARAMETERS)
+GRIDS = (*MAIN, *EXTREMES, MANY, MANY_SEARCH, ABLATION, FLATNESS, *CIFARS)
 NOT_RANKED = "These settings do not count in the mean ranks above."
 OPENING = [
     "# Results",
@@ -107,6 +111,7 @@ def _sections(archives: dict[str, Archive], folder: Path) -> tuple[list[str], Fi
     lines += flatness_section(archives) if FLATNESS in archives else []
     for name in EXTREMES:
         lines += data_section(archives[name], NOT_RANKED) if name in archives else []
+    lines += many_section(archives)
     lines += cifar_section(archives[CIFAR]) if CIFAR in archives else []
     return [*lines, *tuned_section(folder / FILE)], figures
 

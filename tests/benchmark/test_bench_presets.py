@@ -12,6 +12,7 @@ import lossforge
 from lossforge import data, models
 from lossforge.catalog import PRESETS
 from lossforge.catalog.balanced import default_tau
+from lossforge.constructions.pairs import steady_mu
 
 BENCHMARK = Path(str(resources.files("lossforge"))) / "benchmark"
 FOLDER = BENCHMARK / "presets"
@@ -39,6 +40,8 @@ RESULTS = (
     "digits",
     "digits-pairs",
     "digits-triples",
+    "many-classes",
+    "many-classes-search",
     "breast-cancer",
     "clinc150",
     "banking77",
@@ -248,6 +251,33 @@ def test_the_map_of_parameters_is_a_full_rectangle_with_the_default_in_it():
     assert len(betas) * len(taus) == 25
     assert lossforge.BEF().settings["beta"] in betas
     assert default_tau(10) in taus
+
+
+def classes_of(part):
+    return part.get("data_options", {}).get("classes", 1000)
+
+
+def test_the_search_for_many_classes_used_none_of_the_held_out_settings():
+    def settings(name):
+        return {(p["data"], classes_of(p), noise) for p in parts(name) for noise in p["noise"]}
+
+    held_out, searched = settings("results/many-classes"), settings("results/many-classes-search")
+    assert len(held_out) == 8
+    assert not held_out & searched
+    assert GRIDS["results/many-classes-search"]["seeds"] == [100]
+
+
+@pytest.mark.parametrize(
+    "part", [*parts("results/many-classes"), *parts("results/many-classes-search")]
+)
+def test_the_former_defaults_had_a_mu_that_grew_with_the_classes(part):
+    texts = {row["name"]: row["loss"] for row in part["losses"] if isinstance(row, dict)}
+    mu = round(steady_mu(classes_of(part)), 6)
+    former = {name: text for name, text in texts.items() if name.endswith("with BR")}
+    assert former
+    assert all(text == f"{name.partition(' ')[0]}(mu={mu})" for name, text in former.items())
+    for name in {"cosine+BR", "BEF+BR"} & texts.keys():
+        assert f" + {mu}*BR(" in texts[name]
 
 
 def test_digits_is_the_demonstration():
