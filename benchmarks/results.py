@@ -5,29 +5,33 @@ pack   write results/NAME.jsonl.gz from runs/results/NAME; keeps committed runs 
 check  compare runs/results/NAME with results/NAME.jsonl.gz
 write  write docs/results.md and its figures, and the section of docs/methods.md, from results/ only
 
-With --sample N, run and check take N of the committed runs of each grid, the same ones every time,
-and the folder runs/results/NAME-sample. Committed runs are repeated as they were made, by the C
-kernel or by torch operations, since their bits depend on it; others use the kernel.
+With --sample N, run and check take N of the committed runs of each grid or a few more, with all
+seeds of a setting, the same ones every time, in the folder runs/results/NAME-sample; remove it to
+repeat them once more. Committed runs are repeated as they were made, by the C kernel or by torch
+operations, since their bits depend on it; others use the kernel.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from results_check import compare
 from results_data import ENDING, ROOT, used_kernel
 from results_methods import write_section
 from results_page import write_page
 
-from lossforge.benchmark import Run, presets, read_grid
+from lossforge.benchmark import GridSpec, Run, presets, read_grid
 from lossforge.benchmark.archive import pack
 from lossforge.benchmark.executors import run_all
+from lossforge.benchmark.executors.local import processors
 from lossforge.benchmark.grid import save_grid
 from lossforge.benchmark.records import Grid, Record, read_records
 from lossforge.benchmark.run import check_data
+from lossforge.cli.bench import progress, say_waiting
 from lossforge.kernels.native import SWITCH
 
 PREFIX = "results/"
@@ -40,72 +44,83 @@ def say(text: str) -> None:
 
 
 def committed(name: str, results: Path, sample: int | None) -> list[Record]:
-    """Return the committed runs of a grid, or some of them: all seeds of one setting, then others.
+    """Return the committed runs of a grid, or at least so many of them.
 
-    Means over seeds can be compared where bits cannot.
+    A sample has all seeds of a setting: means can be compared where bits cannot.
     """
     path = results / f"{name}{ENDING}"
+    records = read_records(path) if path.is_file() else []
     if sample is None:
-        return read_records(path) if path.is_file() else []
+        return records
     cells: dict[str, list[Record]] = {}
-    for record in read_records(path):
+    for record in records:
         cells.setdefault(str(record.spec | {"seed": None}), []).append(record)
+    chosen: list[Record] = []
     # ids are hashes, so this order is random
-    ordered = sorted(cells.values(), key=lambda cell: min(record.id for record in cell))
-    return [record for cell in ordered for record in cell][:sample]
+    for cell in sorted(cells.values(), key=lambda cell: min(record.id for record in cell)):
+        if len(chosen) < sample:
+            chosen += cell
+    return chosen
 
 
 def store_of(name: str, runs: Path, sample: int | None) -> Path:
-    """Return the folder of a grid's runs; that of a sample never holds the committed runs."""
+    """Return the folder of a grid's runs; a sample's own, as NAME may hold the committed runs."""
     return runs / (name if sample is None else f"{name}-sample")
 
 
-def run(name: str, runs: Path, results: Path, sample: int | None, workers: int | None) -> None:
-    """Do the runs of a grid, or repeat some of the committed ones."""
+class Plan(NamedTuple):
+    """Runs of a grid to do, by the switch of the kernel."""
+
+    grid: GridSpec
+    store: Path
+    parts: dict[str, list[Run]]
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them."""
+        return [run for part in self.parts.values() for run in part]
+
+
+def make_plan(name: str, runs: Path, results: Path, sample: int | None) -> Plan:
+    """Plan all runs of a grid, or some of the committed ones, each as it was made."""
     kept = {record.id: record for record in committed(name, results, sample)}
-    grid, store = read_grid(PREFIX + name), store_of(name, runs, sample)
-    wanted = [
-        run for part in grid.resolve() for run in part if sample is None or run.spec.id in kept
-    ]
-    check_data(wanted, None)
-    save_grid(store, grid, [run.spec for run in wanted])
+    grid = read_grid(PREFIX + name)
     parts: dict[str, list[Run]] = {"on": [], "off": []}
-    for run in wanted:
+    for run in (run for part in grid.resolve() for run in part):
         before = kept.get(run.spec.id)
-        parts["on" if before is None or used_kernel(before) else "off"].append(run)
+        if sample is None or before is not None:
+            parts["on" if before is None or used_kernel(before) else "off"].append(run)
+    return Plan(grid, store_of(name, runs, sample), parts)
+
+
+def run_plan(plan: Plan, workers: int | None) -> None:
+    """Do the runs of a plan."""
+    if not plan.runs:
+        say(f"{plan.grid.name}: nothing is committed")
+        return
+    save_grid(plan.store, plan.grid, [run.spec for run in plan.runs])
     failures = []
-    for switch, part in parts.items():
-        if part:
-            show = progress(f"{name}, kernel {switch}")
-            try:
-                with kernel(switch):
-                    run_all(
-                        "local", store, part, workers=workers, on_progress=show, on_wait=say_waiting
-                    )
-            except RuntimeError as error:
-                failures.append(str(error))
+    for switch, part in plan.parts.items():
+        if not part:
+            continue
+        title, specs = f"{plan.grid.name}, kernel {switch}", [run.spec for run in part]
+        try:
+            with (
+                kernel(switch),
+                progress(title, plan.store, specs, workers or processors()) as show,
+            ):
+                run_all(
+                    "local",
+                    plan.store,
+                    part,
+                    workers=workers,
+                    on_progress=show,
+                    on_wait=say_waiting,
+                )
+        except RuntimeError as error:
+            failures.append(str(error))
     if failures:
         raise RuntimeError("\n".join(failures))
-
-
-def progress(title: str) -> Callable[[Mapping[str, str]], None]:
-    """Return a function that reports every tenth of the runs."""
-    before = -1
-
-    def show(statuses: Mapping[str, str]) -> None:
-        nonlocal before
-        done = list(statuses.values()).count("finished")
-        tenth = 10 * done // len(statuses)
-        if tenth > before:
-            before = tenth
-            say(f"{title}: {done:,} of {len(statuses):,} runs")
-
-    return show
-
-
-def say_waiting(runs: Sequence[str]) -> None:
-    """Say that only runs of other workers are left."""
-    say(f"waiting for {len(runs):,} runs claimed by other workers")
 
 
 @contextmanager
@@ -156,12 +171,11 @@ def check(names: Sequence[str], runs: Path, results: Path, sample: int | None) -
             continue
         store = store_of(name, runs, sample)
         if not store.is_dir():
-            print(f"{name}: no runs in {store}; `results.py run {name}` makes them")
+            some = "" if sample is None else f" --sample {sample}"
+            print(f"{name}: no runs in {store}; `results.py run {name}{some}` makes them")
             failed = True
             continue
-        wanted = {spec.id for spec in read_grid(PREFIX + name).runs()}
-        found = [record for record in read_records(store) if record.id in wanted]
-        ids = {record.id for record in kept}
+        found, ids = read_records(store), {record.id for record in kept}
         records = [record for record in found if record.id in ids]
         criterion, problems = compare(kept, records)
         failed |= bool(problems)
@@ -169,8 +183,11 @@ def check(names: Sequence[str], runs: Path, results: Path, sample: int | None) -
         print(f"{name}: {verdict} ({len(records):,} runs; {criterion})")
         for problem in problems:
             print(f"  {problem}")
-        if len(found) > len(records):
-            say(f"{name}: {len(found) - len(records):,} more runs are not committed")
+        if sample is None:
+            others = {spec.id for spec in read_grid(PREFIX + name).runs()} - ids
+            new = sum(record.id in others for record in found)
+            if new:
+                say(f"{name}: {new:,} more runs are not committed")
     return int(failed)
 
 
@@ -191,7 +208,10 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         )
         if verb != "pack":
             part.add_argument(
-                "--sample", type=int, metavar="N", help="only N of the committed runs"
+                "--sample",
+                type=int,
+                metavar="N",
+                help="only N of the committed runs, or a few more",
             )
             # for both, as `make results` hands its arguments to both
             part.add_argument(
@@ -215,8 +235,10 @@ def main(words: Sequence[str] | None = None) -> int:
     args = arguments(words)
     try:
         if args.verb == "run":
-            for name in args.names:
-                run(name, args.runs, args.results, args.sample, args.workers)
+            plans = [make_plan(name, args.runs, args.results, args.sample) for name in args.names]
+            check_data([run for plan in plans for run in plan.runs], None)
+            for plan in plans:
+                run_plan(plan, args.workers)
             return 0
         if args.verb == "pack":
             return pack_all(args.names, args.runs, args.results)

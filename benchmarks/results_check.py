@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from results_data import PAGE_MEASURES, WORDS, results_of, used_kernel, where
 from scipy import stats
 
-from lossforge.benchmark.archive import differences
+from lossforge.benchmark.archive import differences, name_of
 from lossforge.benchmark.records import Record
 from lossforge.benchmark.statistics import CONFIDENCE, interval
+
+FEWEST_CELLS = 5  # of one seed, whose mean difference has an interval worth its name
 
 
 def circumstances(record: Record) -> list[str | None]:
@@ -18,7 +20,7 @@ def circumstances(record: Record) -> list[str | None]:
     version = about.get("versions", {}).get("torch")
     return [
         about.get("device"),
-        about.get("instructions"),  # early records do not say them
+        about.get("instructions", "AVX2"),  # early records do not say them, and have its bits
         version and f"torch {version}",
         about["kernel"] if used_kernel(record) else "torch operations",
     ]
@@ -51,10 +53,20 @@ def compare(kept: Sequence[Record], records: Sequence[Record]) -> tuple[str, lis
     texts = {", ".join(filter(None, circumstances(r))) for r in there[1]}
     other = " and ".join(sorted(texts))
     criterion = (
-        f"equal bits, but the 95 % Welch interval for {len(elsewhere):,} runs of {other}; "
-        "cells with one seed together, by the 95 % interval of their mean difference"
+        f"equal bits, but 95 % intervals for {len(elsewhere):,} runs made on {other}: Welch's for "
+        "a cell, that of the mean difference for all cells with one seed together"
     )
-    return criterion, differences(*here) + outside(*there)
+    return criterion, differences(*here) + _failures(*there) + outside(*there)
+
+
+def _failures(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
+    """List runs that failed only one of the two times; they are in no mean."""
+    before = {record.id: record.failed for record in kept}
+    return [
+        f"{name_of(record)}: failed {record.failed!r} instead of {before[record.id]!r}"
+        for record in records
+        if record.failed != before[record.id]
+    ]
 
 
 def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
@@ -73,7 +85,7 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
                 ours = list(before.values(loss, column, measure).values())
                 theirs = list(after.values(loss, again, measure).values()) if again else []
                 if not ours or not theirs:
-                    continue  # missing runs are listed one by one
+                    continue  # runs that are missing or failed are listed one by one
                 shift = statistics.fmean(theirs) - statistics.fmean(ours)
                 if min(len(ours), len(theirs)) == 1:
                     single.append(shift)
@@ -87,19 +99,17 @@ def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
     return lines
 
 
-def _shifted(differences: Sequence[float], words: str) -> list[str]:
-    """Say if the mean of the differences of single runs is not 0 up to chance, or unknown."""
-    if not differences:
+def _shifted(shifts: Sequence[float], words: str) -> list[str]:
+    """Say if the mean shift of single runs is not 0 up to chance, or cannot be judged."""
+    if not shifts:
         return []
-    low, high = interval(differences)
-    if low is None or high is None:
-        return [f"one cell of one seed, {words}: too few to compare on another machine"]
+    title = f"{len(shifts)} cells with one seed, {words}"
+    low, high = interval(shifts)
+    if low is None or high is None or len(shifts) < FEWEST_CELLS:
+        return [f"{title}: too few to compare on another machine, take {FEWEST_CELLS} or more"]
     if low <= 0 <= high:
         return []
-    return [
-        f"{len(differences)} cells of one seed, {words}: {statistics.fmean(differences):+.2f} "
-        f"[{low:+.2f}, {high:+.2f}] on average"
-    ]
+    return [f"{title}: {statistics.fmean(shifts):+.2f} [{low:+.2f}, {high:+.2f}] on average"]
 
 
 def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:

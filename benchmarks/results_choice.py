@@ -151,15 +151,19 @@ def choice_sentences(
             f"{fixed} {_summary(untold.fixed[fixed])}."
         )
     limits = [
-        f"{name} {statistics.fmean(one.chosen):.1f} on average ({one.nearest[0]} "
+        f"{name} {statistics.fmean(one.chosen):.1f} ({one.nearest[0]} "
         f"{statistics.fmean(one.fixed[one.nearest[0]]):.1f})"
         for name, one in asides.items()
         if one.chosen
     ]
+    more = (
+        ". On other data it is behind on average, and in brackets the best fixed loss: "
+        + ", ".join(limits)
+    )
     sentences.append(
         f"It is no guarantee: few or very noisy labels judge badly. At worst it is "
         f"{max(found.chosen):.1f} points behind ({where(found.worst(found.chosen))})"
-        f"{'; elsewhere ' + ', '.join(limits) if limits else ''}."
+        f"{more if limits else ''}."
     )
     return sentences
 

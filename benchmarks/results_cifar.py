@@ -80,7 +80,7 @@ def paper_sentences(archives: Mapping[str, Archive]) -> list[str]:
     if not found:
         return []
     places = [
-        f"{one.loss} has place {one.place} of {one.ranked} and is at worst "
+        f"{one.loss} has place {one.place} of {one.ranked} by mean rank and is at worst "
         f"{distance(one.worst)} the best other loss"
         for one in standings(results, "last").values()
     ]
@@ -101,7 +101,7 @@ def _verdicts(found: Sequence[Agreement], *, name_unclear: bool = True) -> str:
     for one in found:
         by_verdict.setdefault(one.spearman.verdict, []).append(one.column.setting)
     words = {
-        "contradicts": "is the reverse of the paper's",
+        "contradicts": "is negatively correlated with the paper's",
         "unclear": "shows no clear relation to the paper's",
         "agrees": "agrees with the paper's",
         "unknown": "has no interval",
@@ -113,7 +113,7 @@ def _verdicts(found: Sequence[Agreement], *, name_unclear: bool = True) -> str:
             named = f" ({listed(names)})" if name_unclear or verdict != "unclear" else ""
             parts.append(f"in {len(names)}{named} it {text}")
     return (
-        f"the order of the losses was compared with the paper's for {len(found)} kinds of noise: "
+        f"the order of the losses was compared with {len(found)} columns of the paper's tables: "
         f"{'; '.join(parts)} (95 % interval of Spearman's correlation)."
     )
 
@@ -150,8 +150,8 @@ def _moved(found: Sequence[Agreement]) -> Iterator[str]:
     moved = [f"{loss} {theirs:.1f} → {ours:.1f}" for loss, (ours, theirs) in ordered]
     if moved:
         yield (
-            f"Mean ranks that move by {FAR:g} places or more from the paper to here: "
-            f"{listed(moved)}."
+            f"Mean ranks over these columns that move by {FAR:g} places or more from the paper to "
+            f"here: {listed(moved)}."
         )
     kept = [f"{x} {pairs[x][1]:.1f} → {pairs[x][0]:.1f}" for x in OURS if x in pairs.keys() - far]
     if kept:
@@ -180,9 +180,9 @@ def agreement_sheet(results: Results, rows: Sequence[Mapping[str, Any]]) -> Shee
         head += [f"Spearman, {WORDS[measure]}", f"Kendall, {WORDS[measure]}"]
     notes = [
         "The paper's numbers are of the last epoch. Intervals (95 %, Fisher's z) are over losses: "
-        "they ask how well other losses of this kind would agree, and take the losses as "
-        "independent, which relatives such as CE and FL are not, so they are rather too narrow. "
-        "Seeds are averaged before ranking."
+        "they describe how well other, similar losses would agree. They assume independent losses; "
+        "CE and FL, for example, are not, so the intervals are too narrow. Seeds are averaged "
+        "before ranking."
     ]
     title = "Rank correlation with the paper's table"
     return Sheet(title, head, [column.label for column in columns], fields, notes)
@@ -199,15 +199,17 @@ def _protocol(archive: Archive, results: Results) -> list[str]:
     level = means(results, clean[0], "last").get("CE") if clean else None
     reached = f" CE on clean labels reaches {level:.1f} %." if level is not None else ""
     return [
-        f"{len(results.losses)} losses, {len(results.columns)} kinds of noise, seeds "
-        f"{listed([str(seed) for seed in results.seeds])}; {training['epochs']} epochs. **The "
+        f"{len(results.losses)} losses, {len(results.columns)} settings, "
+        f"{'seed' if len(results.seeds) == 1 else 'seeds'} "
+        f"{listed([str(seed) for seed in results.seeds])}, {training['epochs']} epochs. **The "
         "level is not the paper's**: a head of one hidden layer is trained on frozen features; the "
         "paper trains a convolutional network. The images at hand are JPEG-compressed copies "
         f"of the official ones.{reached} So compare the order of the losses, not the numbers.",
         "",
-        f"The learning rate {training['lr']:g} was chosen by cross entropy on clean labels, which "
-        "could not tell it from three times as much. Two noisy runs of CE and BEF at each rate "
-        f"were known then, and BEF gains by the smaller one ([how it was chosen]({PROTOCOL})).",
+        "The learning rate was chosen by cross entropy on clean labels, which does not separate "
+        f"{training['lr']:g} from three times as much. One run each of CE and BEF at symmetric 0.4 "
+        "was known at both rates; BEF is better at the smaller one, so the choice favours it "
+        f"([how it was chosen]({PROTOCOL})).",
         "",
     ]
 
@@ -236,7 +238,8 @@ def _rate(archives: Mapping[str, Archive], results: Results) -> list[str]:
             )
             points.append(
                 f"{noise_label(noise)}: Spearman's correlation of the two orders is "
-                f"{_correlation(one.spearman)}; places of {len(one.ours)}: {places}."
+                f"{_correlation(one.spearman)}; places of {len(one.ours)} at {rates[0]} → "
+                f"{rates[1]}: {places}."
             )
     return [
         f"### At a learning rate of {rates[1]} in place of {rates[0]}",

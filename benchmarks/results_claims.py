@@ -121,7 +121,7 @@ def distance(difference: Difference) -> str:
     """Put a difference in words."""
     if difference.mean < 0:
         return f"{margin(-difference.mean)} points below"
-    return f"{difference.mean:.1f} points above" if difference.mean > 0 else "level with"
+    return f"{difference.mean:.1f} points {'above' if difference.mean > 0 else 'from'}"
 
 
 def verdict(found: Mapping[str, Standing]) -> str:
@@ -202,7 +202,7 @@ def standing_sentence(results: Results) -> str:
 
 
 def side_sheet(archives: Mapping[str, Archive]) -> Sheet | None:
-    """List places and worst distances on data that do not count in the ranks."""
+    """List places by mean rank and worst distances on data that do not count in the ranks."""
     names, rows = [], []
     for archive in archives.values():
         results = results_of(archive.records)
@@ -214,8 +214,8 @@ def side_sheet(archives: Mapping[str, Archive]) -> Sheet | None:
         return None
     head = ["data", "settings"]
     for loss in OURS:
-        head += [f"place of {loss}", f"{loss} and the best other loss, at worst"]
-    return Sheet("Data that do not count in these ranks", head, names, rows)
+        head += [f"place of {loss}", f"{loss} against the best other loss, at worst"]
+    return Sheet("Data outside the mean ranks", head, names, rows)
 
 
 def _side_cells(found: Mapping[str, Standing]) -> list[Field]:
@@ -302,7 +302,7 @@ def _claim(results: Results) -> list[str]:
 
 def _provisional(archives: Mapping[str, Archive]) -> str:
     missing = [f"{a.unfinished} of {name}" for name, a in archives.items() if a.unfinished]
-    return f"Not finished, so provisional: {listed(missing)}." if missing else ""
+    return f"Provisional: {listed(missing)} are not finished." if missing else ""
 
 
 def claim_sheet(results: Results) -> Sheet | None:

@@ -35,8 +35,8 @@ def many_section(archives: Mapping[str, Archive]) -> list[str]:
         "",
         "Beyond 150 classes BEF and BQF have a bounded cosine in place of binary reduction "
         '([how the rule was found](defaults.md)). "with BR" are the former defaults, "cosine" is '
-        "the candidate that was named first. These settings were named before they were run, and "
-        "the rule was chosen on others.",
+        "the first candidate, with beta = -1.5. The settings were fixed before any run, and the "
+        "rule was chosen on others.",
         "",
         *provisional(archive),
         *(f"- {sentence}" for sentence in comparisons(results)),
@@ -81,9 +81,10 @@ def _against(results: Results, loss: str, other: str) -> str:
     if not found:
         return ""
     ahead = sum(one.mean > 0 for one in found)
-    sure = sum(one.verdict == "better" for one in found)
+    above, below = (sum(one.verdict == word for one in found) for word in ("better", "worse"))
     means = [one.mean for one in found]
     return (
-        f"ahead of {other} in {ahead} of {len(found)} settings, in {sure} with a 95 % interval "
-        f"above 0 (from {signed(min(means))} to {signed(max(means))} points)"
+        f"ahead of {other} in {ahead} of {len(found)} settings (mean differences from "
+        f"{signed(min(means))} to {signed(max(means))} points; the 95 % interval is above 0 in "
+        f"{above} and below 0 in {below})"
     )

@@ -6,6 +6,7 @@ from typing import Any
 from results_data import (
     HELD_OUT_DATA,
     HELD_OUT_NOISE,
+    MANY,
     MARK,
     OURS,
     Archive,
@@ -40,7 +41,8 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
     records = [record for archive in archives.values() for record in archive.records]
     hours = sum(archive.core_hours for archive in archives.values())
     noises = listed([noise_label(noise) for noise in HELD_OUT_NOISE])
-    held = f"all of {listed(HELD_OUT_DATA)}, and {noises} everywhere"
+    whole = [*HELD_OUT_DATA, *([MANY] if MANY in archives else [])]
+    held = f"all of {listed(whole)}, and {noises} everywhere"
     points = [
         "For each seed, all losses have the same initial weights, noisy labels and batches, so "
         "runs are compared in pairs. Only the loss differs, and the decay that some losses were "
@@ -58,11 +60,11 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
         *_ours(records),
         "Parameters not given there follow from the number of classes. Runs of up to 150 classes "
         "on other than patch features were made when the text of the default still had mu=0.1, and "
-        "got their present text and id afterwards; the loss is the same. Those of BEF and BQF on "
-        "digits-triples were done again as their default for more than 150 classes changed "
-        "([how](defaults.md)), under the ids that they had; the core-hours count the first ones.",
+        "got their present text and id afterwards; the loss is the same. The runs of BEF and BQF "
+        "on digits-triples were repeated after their default for more than 150 classes changed "
+        "([how](defaults.md)). They keep their ids; the core-hours are those of the first runs.",
         f"Made on {_circumstances(records)}; {len(records):,} runs, {hours:.1f} core-hours in all. "
-        + _paths(records),
+        + _kernel_sentence(records),
     ]
     lines = ["## How it was done", "", *(f"- {point}" for point in points), ""]
     lines += folded("All grids", [markdown(_sheet(archives)), ""])
@@ -109,12 +111,15 @@ def _circumstances(records: Sequence[Record]) -> str:
     return ", ".join([cpu, *versions])
 
 
-def _paths(records: Sequence[Record]) -> str:
+def _kernel_sentence(records: Sequence[Record]) -> str:
     """Say how many runs the kernel was used in, as the last bits depend on it."""
     count = sum(map(used_kernel, records))
     if not count:
         return "Losses were computed by torch operations."
-    return f"{count:,} runs used the C kernel for the losses that it supports, others none."
+    return (
+        f"In {count:,} runs the C kernel computed the losses that it supports, in all others "
+        "torch operations did."
+    )
 
 
 def _sheet(archives: Mapping[str, Archive]) -> Sheet:
@@ -166,12 +171,13 @@ def _commands() -> list[str]:
         "",
         "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
         "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
-        "reads such a file. On the same CPU model and torch version, `make results` requires the "
-        "same bits. Elsewhere it requires that for every cell the 95 % Welch interval of the "
-        "difference of the two means contains 0, and that of the mean difference over all cells "
-        "with one seed. Welch's test assumes that the two sets of seeds are independent; they "
-        "share noise and initial weights, so the test is lenient, but of many cells a few may "
-        "still fall outside by chance.",
+        "reads such a file. With the same CPU model, instructions, torch version and kernel build, "
+        "`make results` requires the same bits. Elsewhere the 95 % Welch interval of every cell's "
+        "difference must contain 0; cells with one seed are pooled, and the 95 % interval of their "
+        "mean difference must contain 0, which one wrong cell of many does not change. Welch's "
+        "test assumes that the two sets of seeds are independent; they share noise and initial "
+        "weights, so the test is lenient, but of many cells a few may still fall outside by "
+        "chance, and of pooled means one in twenty.",
         "",
     ]
 

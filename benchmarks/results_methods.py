@@ -113,7 +113,7 @@ def _state(archive: Archive) -> list[str]:
     parts = [f"{missing[data]} of {planned[data]} on {data}" for data in planned if missing[data]]
     return [
         f"**Unfinished: {archive.unfinished} are missing, {listed(parts)}.** "
-        f"`{archive.command} --store runs/results/{GRID}` goes on with them.",
+        f'`make results ARGS="{GRID}"` goes on with them.',
         "",
     ]
 

@@ -45,8 +45,8 @@ OPENING = [
     "",
     "Written by `make docs-results` from `results/*.jsonl.gz`; every number and every verdict "
     "below is computed from these runs, unless it says otherwise. They are small: data sets and "
-    "networks that one core trains in seconds to a minute. They show how losses compare under this "
-    "protocol, and nothing about the scale of the paper.",
+    "networks that one core trains in seconds to a minute and a half. They show how losses compare "
+    "under this protocol, and nothing about the scale of the paper.",
     "",
 ]
 
@@ -120,13 +120,11 @@ def _missing(archives: Mapping[str, Archive]) -> list[str]:
     absent = [name for name in GRIDS if name not in archives]
     if not absent:
         return []
-    commands = [
-        f"- {name}: `lossforge bench results/{name} --store runs/results/{name}`" for name in absent
-    ]
+    commands = [f'- {name}: `make results ARGS="{name}"`' for name in absent]
     return [
         "## Not run",
         "",
-        "Some sections are missing because their runs are; these commands make them:",
+        "These grids have no committed runs; the commands do them:",
         "",
         *commands,
         "",

@@ -50,7 +50,7 @@ def shifted(records, noise, loss, value):
 def test_the_same_order_agrees_everywhere(tmp_path):
     records = shifted(as_printed(data="cifar10"), "clean", "CE", 99.0)
     text = section(page(tmp_path, digits=runs(), cifar10=records), HEADING)
-    assert "compared with the paper's for 5 kinds of noise" in text
+    assert "compared with 5 columns of the paper's tables" in text
     noises = "clean, symmetric 0.8, asymmetric 0.4, instance 0.6 and human worst"
     assert f"in 5 ({noises}) it agrees with the paper's" in text
     assert "is the best loss in 4 of these 5 columns of the paper and in 4 here" in text
@@ -65,9 +65,9 @@ def test_a_contradiction_is_said_first(tmp_path):
     lines = [one for one in text.splitlines()[1:] if one]
     assert lines[0] == "**Where the ranks contradict the paper's:**"
     noises = "clean, symmetric 0.8, asymmetric 0.4, instance 0.6 and human worst"
-    assert f"in 5 ({noises}) it is the reverse of the paper's" in lines[1]
+    assert f"in 5 ({noises}) it is negatively correlated with the paper's" in lines[1]
     assert "is the best loss in 4 of these 5 columns of the paper and in none here" in lines[2]
-    assert lines[3].startswith("- Mean ranks that move by 5 places or more")
+    assert lines[3].startswith("- Mean ranks over these columns that move by 5 places or more")
     for loss in ("NCE", "BEF", "BQF"):
         assert f"{loss} " in lines[3]
 
@@ -78,8 +78,9 @@ def test_the_summary_counts_the_settings_without_a_clear_relation(tmp_path):
     records += [made(loss, "symmetric:0.2", 0, value, **cifar()) for loss, value in values.items()]
     text = page(tmp_path, digits=runs(), cifar10=records)
     (found,) = [one for one in text.splitlines() if one.startswith(f"- {HEADING}: ")]
-    assert "BQF has place 1 of 17 and is at worst " in found
-    assert "for 6 kinds of noise: in 1 it shows no clear relation to the paper's; in 5 (" in found
+    assert "BQF has place 1 of 17 by mean rank and is at worst " in found
+    assert "with 6 columns of the paper's tables: in 1 it shows no clear relation" in found
+    assert "relation to the paper's; in 5 (" in found
     assert "in 1 (symmetric 0.2) it shows no clear relation" in section(text, HEADING)
 
 
@@ -114,15 +115,15 @@ def test_unfinished_noises_are_shown_but_not_ranked_against_the_paper(tmp_path):
     archive(tmp_path, "cifar10", [*records, started], unfinished=["one"])
     text = section(page(tmp_path, digits=runs()), HEADING)
     assert "1 of 172 runs are not finished: this section is provisional." in text
-    assert "compared with the paper's for 5 kinds" in text
+    assert "compared with 5 columns" in text
     assert "60.0 (1/2) (paper 74.8 ± 0.3)" in text
 
 
 def test_without_runs_there_is_no_section_but_a_command(tmp_path):
     text = page(tmp_path, digits=runs())
     assert "patch features, a head" not in text
-    assert "`lossforge bench results/cifar10 --store runs/results/cifar10`" in text
-    assert "`lossforge bench results/cifar10-rate --store" in text
+    assert '`make results ARGS="cifar10"`' in text
+    assert '`make results ARGS="cifar10-rate"`' in text
 
 
 def test_the_other_learning_rate_stands_beside(tmp_path):
@@ -148,7 +149,7 @@ def test_the_other_learning_rate_stands_beside(tmp_path):
         column = {loss: value for loss, value in printed(noise).items() if loss in LOSSES}
         before = sorted(column, key=lambda loss: -column[loss]).index("BEF") + 1
         assert f"- {noise.replace(':', ' ')}: Spearman's correlation" in part
-        assert f"places of 17: BEF {before} → 17" in part
+        assert f"places of 17 at 0.1 → 0.3: BEF {before} → 17" in part
     assert "symmetric 0.4, lr 0.3" in part
 
 

@@ -39,19 +39,20 @@ def test_settings_are_named_by_their_number_of_classes_and_marked(tmp_path):
 def test_both_are_compared_with_what_they_were_and_with_a_strong_loss(tmp_path):
     text = section(page(tmp_path, digits=runs(), many_classes=many()), HEADING)
     assert (
-        "- BEF is ahead of BEF with BR in 2 of 2 settings, in 2 with a 95 % interval above 0 (from "
-        "+6.0 to +6.0 points) and ahead of CEeps+MAE in 1 of 2 settings, in 0 with a 95 % interval "
-        "above 0 (from -6.5 to +0.5 points)." in text
+        "- BEF is ahead of BEF with BR in 2 of 2 settings (mean differences from +6.0 to +6.0 "
+        "points; the 95 % interval is above 0 in 2 and below 0 in 0) and ahead of CEeps+MAE in 1 "
+        "of 2 settings (mean differences from -6.5 to +0.5 points; the 95 % interval is above 0 in "
+        "0 and below 0 in 1)." in text
     )
     assert "- BQF is ahead of CEeps+MAE in 0 of 2 settings" in text
-    assert "(from -10.5 to -3.5 points)." in text
+    assert "from -10.5 to -3.5 points;" in text
 
 
 def test_seeds_that_one_of_two_losses_lacks_do_not_count(tmp_path):
     kept = [run for run in many() if (run.spec["loss"], run.spec["seed"]) != ("BEF", 1)]
     text = section(page(tmp_path, digits=runs(), many_classes=kept), HEADING)
     assert "ahead of CEeps+MAE in 1 of 2 settings" in text
-    assert "(from -6.0 to +1.0 points)." in text
+    assert "from -6.0 to +1.0 points;" in text
 
 
 def test_the_search_is_shown_beside_but_not_compared(tmp_path):
@@ -71,3 +72,9 @@ def test_a_parameter_that_depends_on_the_classes_does_not_depend_on_the_noise(tm
     assert "| BEF with BR | `BEF(mu=300)` | none | 300 classes |" in text
     assert "| BEF with BR | `BEF(mu=1000)` | none | 1,000 classes |" in text
     assert "| CEeps+MAE | `CEeps+MAE` | none | all |" in text
+
+
+def test_its_settings_are_listed_among_those_that_no_search_used(tmp_path):
+    text = page(tmp_path, digits=runs(), many_classes=many())
+    assert "(all of banking77, breast-cancer and many-classes, and asymmetric 0.3" in text
+    assert "many-classes, and asymmetric" not in page(tmp_path / "without", digits=runs())

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from dataclasses import replace
 
 import pytest
 from made_page import (
@@ -235,8 +236,8 @@ def test_what_is_missing_is_said_with_its_command(tmp_path):
     text = page(tmp_path, digits=runs())
     assert "The balance" not in text
     missing = section(text, "Not run")
-    assert "`lossforge bench results/ablation --store runs/results/ablation`" in missing
-    assert "results/digits " not in missing
+    assert '`make results ARGS="ablation"`' in missing
+    assert 'ARGS="digits"' not in missing
     with pytest.raises(FileNotFoundError, match="no archive"):
         pages.make_page(tmp_path / "nowhere")
 
@@ -246,7 +247,7 @@ def test_unfinished_runs_make_it_provisional(tmp_path):
     records = balances("BEF", {1.0: 3.0, 0.0: -2.0})
     archive(tmp_path, "ablation", records, unfinished=["one", "two"])
     text = page(tmp_path)
-    assert line(text, "- Not finished").endswith("provisional: 2 of 14 runs of ablation.")
+    assert line(text, "- Provisional").endswith(": 2 of 14 runs of ablation are not finished.")
     assert "2 of 14 runs are not finished" in section(text, "The balance")
     assert "not finished" not in section(text, "digits")
 
@@ -364,7 +365,7 @@ def test_elsewhere_means_may_differ_by_chance_alone(places, capsys, other, shift
     again(folder, runs(losses=("CE", "BEF"), changes=changes, about=ABOUT | other))
     assert results.main([*words, "check", "digits"]) == status
     found = capsys.readouterr().out
-    assert "95 % Welch interval" in found
+    assert "95 % intervals for" in found
     told = "CE, digits, instance 0.6, last epoch: 89.60 instead of 89.10 ± 0.23"
     assert (told in found) == bool(status)
 
@@ -378,40 +379,54 @@ def test_runs_from_elsewhere_are_compared_by_intervals(places, capsys, loss, val
     again(folder, runs(losses=("CE", "BEF"), changes={(loss, "instance:0.6"): value}))
     assert results.main([*words, "check", "digits"]) == status
     found = capsys.readouterr().out
-    assert "interval for 6 runs of A CPU" in found
+    assert "intervals for 6 runs made on A CPU" in found
     assert (f"loss {loss}, noise instance:0.6, seed 0): " in found) == bool(status)
 
 
 @pytest.mark.parametrize(
     ("shifts", "told"),
     [
-        ((0.5, -0.5, 0.5, -0.4), []),
+        ((0.5, -0.5, 0.5, -0.4, 0.3, -0.3), []),
         (
-            (0.5, 0.4, 0.5, 0.4),
-            ["4 cells of one seed, last epoch: +0.45 [+0.36, +0.54] on average"],
+            (0.5, 0.4, 0.5, 0.4, 0.5, 0.4),
+            ["6 cells with one seed, last epoch: +0.45 [+0.39, +0.51] on average"],
         ),
     ],
 )
 def test_elsewhere_cells_of_one_seed_are_compared_together(places, capsys, shifts, told):
     folder, words = places
-    cells = [(loss, noise) for loss in ("CE", "BEF") for noise in HELD_OUT]
+    losses = ("CE", "FL", "BEF")
+    cells = [(loss, noise) for loss in losses for noise in HELD_OUT]
     changes = {cell: accuracy(cell[0]) + shift for cell, shift in zip(cells, shifts, strict=True)}
-    archive(folder / "in", "digits", runs(losses=("CE", "BEF"), seeds=(0,)))
-    selected = {loss: accuracy(loss) for loss in ("CE", "BEF")}
+    archive(folder / "in", "digits", runs(losses=losses, seeds=(0,)))
+    selected = {loss: accuracy(loss) for loss in losses}
     about = ABOUT | {"device": "B CPU"}
-    fields = {"losses": ("CE", "BEF"), "seeds": (0,), "selected": selected, "about": about}
+    fields = {"losses": losses, "seeds": (0,), "selected": selected, "about": about}
     again(folder, runs(changes=changes, **fields))
-    assert results.main([*words, "check", "digits"]) == len(told)
+    assert results.main([*words, "check", "digits"]) == int(bool(told))
     assert [line.strip() for line in capsys.readouterr().out.splitlines()[1:]] == told
 
 
-def test_elsewhere_a_single_run_proves_nothing(places, capsys):
+@pytest.mark.parametrize("losses", [("CE",), ("CE", "BEF")])
+def test_elsewhere_a_few_single_runs_prove_nothing(places, capsys, losses):
     folder, words = places
-    one = {"losses": ("CE",), "noises": ("instance:0.6",), "seeds": (0,)}
-    archive(folder / "in", "digits", runs(**one))
-    again(folder, runs(**one, about=ABOUT | {"device": "B CPU"}))
+    few = {"losses": losses, "noises": ("instance:0.6",), "seeds": (0,)}
+    archive(folder / "in", "digits", runs(**few))
+    again(folder, runs(**few, about=ABOUT | {"device": "B CPU"}))
     assert results.main([*words, "check", "digits"]) == 1
-    assert "one cell of one seed, last epoch: too few to compare" in capsys.readouterr().out
+    found = capsys.readouterr().out
+    assert f"{len(losses)} cells with one seed, last epoch: too few to compare" in found
+
+
+def test_elsewhere_a_run_that_fails_this_time_is_named(places, capsys):
+    """Means leave failed runs out, so that no interval would show it."""
+    folder, words = places
+    found = runs(losses=("CE", "BEF"), about=ABOUT | {"device": "B CPU"})
+    again(folder, [replace(found[0], failed="diverged"), *found[1:]])
+    assert results.main([*words, "check", "digits"]) == 1
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if "diverged" in one]
+    assert line.strip().startswith(found[0].id)
+    assert line.endswith("failed 'diverged' instead of None")
 
 
 def test_a_missing_run_fails_everywhere(places, capsys):

@@ -177,16 +177,17 @@ def differences(archived: Sequence[Record], records: Sequence[Record]) -> list[s
     """
     kept = {record.id: record for record in archived}
     again = {record.id: record for record in records}
-    lines = [f"{_name(one)}: missing" for run, one in kept.items() if run not in again]
-    lines += [f"{_name(one)}: not archived" for run, one in again.items() if run not in kept]
+    lines = [f"{name_of(one)}: missing" for run, one in kept.items() if run not in again]
+    lines += [f"{name_of(one)}: not archived" for run, one in again.items() if run not in kept]
     for run, one in kept.items():
         changes = list(_changes(one, again[run])) if run in again else []
         if changes:
-            lines.append(f"{_name(one)}: {', '.join(changes)}")
+            lines.append(f"{name_of(one)}: {', '.join(changes)}")
     return lines
 
 
-def _name(record: Record) -> str:
+def name_of(record: Record) -> str:
+    """Name a run by its id and by what a reader knows of it."""
     names = ("data", "loss", "noise", "seed")
     words = [f"{name} {record.spec[name]}" for name in names if name in record.spec]
     return f"{record.id} ({', '.join(words)})"

@@ -150,7 +150,7 @@ def bench(
             return
         _check(parts, data_dir)
         library.grid.save_grid(place, grid, specs)
-        with _progress(name, place, specs, at_once) as show:
+        with progress(name, place, specs, at_once) as show:
             library.executors.run_all(
                 executor,
                 place,
@@ -162,7 +162,7 @@ def bench(
                 parameters=library.grid.read_changes(slurm or []),
                 trust=True,  # all code was admitted above
                 on_progress=show,
-                on_wait=_say_waiting,
+                on_wait=say_waiting,
             )
         if executor == "print":
             return
@@ -197,7 +197,7 @@ def _check(parts: Sequence[Sequence["Run"]], data_dir: Path | None) -> None:
 
 
 @contextmanager
-def _progress(
+def progress(
     name: str, store: Path, runs: Sequence["RunSpec"], workers: int
 ) -> Iterator[Callable[[Mapping[str, str]], None]]:
     """Show a bar over the runs on stderr, so that output can be piped."""
@@ -230,7 +230,7 @@ def _progress(
         yield show
 
 
-def _say_waiting(runs: Sequence[str]) -> None:
+def say_waiting(runs: Sequence[str]) -> None:
     """Say on stderr that only runs of other workers are left."""
     typer.echo(
         f"waiting for {len(runs)} runs claimed by other workers; a claim lapses "
