@@ -93,6 +93,7 @@ def test_the_matrix_it_writes_is_one_that_certify_reads(table, tmp_path):
     assert found["losses"][0]["accuracy"] is None
 
 
+@pytest.mark.slow
 def test_json_alone_writes_no_file(table, tmp_path):
     result = run(table, *QUICK, "--no-trials", "--loss", "BEF", "--json")
     assert json.loads(result.stdout)["data"]["rows"] == 240
@@ -278,6 +279,7 @@ def test_an_output_that_cannot_be_written_is_found_before_the_data_are_read(tmp_
 HOSTILE = ("=cmd|' /C calc'!A1", "\x1b]0;owned\x07\x1b[2J", "<script>a|b</script>\u202e")
 
 
+@pytest.mark.slow
 def test_no_class_name_is_obeyed_by_terminal_or_spreadsheet(tmp_path):
     names = dict(zip(("cat", "cow", "dog"), HOSTILE, strict=True))
     rows = [(a, b, names[name]) for a, b, name in animals(240)]

@@ -217,6 +217,7 @@ def test_class_names_of_a_file_are_in_the_answers(tmp_path):
     assert [one.get("classes") for one in rows] == [None, None, found["classes"]]
 
 
+@pytest.mark.slow
 def test_a_direction_needs_neither_a_rate_nor_noise_in_every_class():
     def rate(*words):
         return json.loads(run("frontier", "AGCE", *words, "--json").stdout)[-1]["rate"]

@@ -21,7 +21,9 @@ NOISES = {
 }
 
 
-@pytest.mark.parametrize("family", ["exponential", "quadratic"])
+@pytest.mark.parametrize(
+    "family", ["exponential", pytest.param("quadratic", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "name",
     ["published", *(pytest.param(n, marks=pytest.mark.slow) for n in NOISES if n != "published")],

@@ -105,6 +105,7 @@ def test_the_certified_share_of_digits_falls_with_the_rate():
     assert shares[-1] < shares[0] - 0.3
 
 
+@pytest.mark.slow
 def test_a_flat_loss_is_proved_wherever_the_true_label_leads():
     labels = digits_noise(0.5)
     found = theory.certify_instances(MAE(), labels)
@@ -159,6 +160,7 @@ def test_what_is_proved_of_many_is_proved_of_each(claim):
     assert int(proved.sum()) >= 0.9 * int(each.sum())
 
 
+@pytest.mark.slow
 def test_the_work_is_bounded_whatever_the_number_of_rows(monkeypatch):
     tried = []
     proves = Prover.proves

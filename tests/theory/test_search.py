@@ -19,6 +19,7 @@ Planted = tuple[Loss, torch.Tensor, float]  # a loss, where labels go, the rate 
 Summary = Callable[[str, object], None]
 
 
+@pytest.mark.slow
 def test_definitions_agree_with_the_losses() -> None:
     for problem in problems(40):
         rows, targets = problem.rows()
