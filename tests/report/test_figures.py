@@ -256,8 +256,11 @@ def test_balances_are_found_among_the_losses():
         for seed in (0, 1)
         for lam in (0.0, 0.5, 1.0)
     ]
-    (panel,) = groups_of(records)["ablation"].panels
+    group = groups_of(records)["ablation"]
+    (panel,) = group.panels
     assert panel.draw(True).axes[0].lines[0].get_xdata().tolist() == [0, 0.5, 1]
+    assert group.caption.endswith(". Mean over seeds; the bars are one standard deviation.")
+    assert groups_of(records[:3])["ablation"].caption.endswith(". One seed.")
     assert "ablation" not in groups_of(records[:2])
 
 

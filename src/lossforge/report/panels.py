@@ -98,7 +98,7 @@ def figure_groups(
         strong: Losses whose curves are emphasised; all if empty.
         differences: Paired differences to one loss, to be drawn with their intervals.
     """
-    band = "Mean over seeds; the band is one standard deviation."
+    band = _seeds(results, "the band is one standard deviation")
     learning = partial(_curves, results, strong)
     found = [
         _ranks(results, measure),
@@ -184,6 +184,13 @@ def _line(run: Record, kind: str, test: str) -> list[float | None]:
     return [epoch.get(kind) for epoch in run.metrics]
 
 
+def _seeds(results: Results, spread: str = "") -> str:
+    """Say what is drawn of several seeds; a single one has no mean and no spread."""
+    if len(results.seeds) == 1:
+        return "One seed."
+    return f"Mean over seeds; {spread}." if spread else "Mean over seeds."
+
+
 def _balance_curves(results: Results) -> Group:
     """Draw accuracy over the epochs, one panel per family and setting, one line per balance."""
     panels, runs = [], []
@@ -208,8 +215,8 @@ def _balance_curves(results: Results) -> Group:
             runs += [run for cell in points.values() for run in cell]
     caption = (
         "Top-1 test accuracy for balances lam : mu of target separation and binary reduction; "
-        "1 : 0 is target separation alone, 0 : 1 binary reduction alone. Mean over seeds; the band "
-        "is one standard deviation."
+        "1 : 0 is target separation alone, 0 : 1 binary reduction alone. "
+        + _seeds(results, "the band is one standard deviation")
     )
     return Group("balance", "Training by balance", caption, panels, runs)
 
@@ -233,7 +240,8 @@ def _ablation(results: Results, measure: Measure) -> Group:
             make = partial(ablation, families, title=label)
             name = file_stem("ablation", label)
             panels.append(Panel(name, f"Balance of the two terms: {label}", make))
-    caption = "Accuracy against the balance lam : mu of the two terms; bars: standard deviation."
+    bars = _seeds(results, "the bars are one standard deviation")
+    caption = f"Accuracy against the balance lam : mu of the two terms. {bars}"
     return Group("ablation", "Balance of the two terms", caption, panels, runs if panels else [])
 
 
@@ -250,9 +258,8 @@ def _parameters(results: Results, measure: Measure) -> Group:
             name = file_stem("parameters", label)
             panels.append(Panel(name, f"Accuracy over two parameters: {label}", make))
             runs += [r for loss in plane.rows.values() for r in results.runs(loss, column).values()]
-    caption = (
-        "Accuracy (%) over two parameters of a loss, mean over seeds; empty: not run or failed."
-    )
+    what = "Accuracy (%) over two parameters of a loss; empty: not run or failed."
+    caption = f"{what} {_seeds(results)}"
     return Group("parameters", "Parameters", caption, panels, runs)
 
 
