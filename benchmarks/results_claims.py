@@ -270,8 +270,8 @@ def short(archives: dict[str, Archive], more: Sequence[str] = ()) -> tuple[list[
             known[name] = judged
     points = [
         intro,
-        *([reach_sentence(found), distance_sentence(found)] if found else []),
-        rank_sentence(results),
+        *([reach_sentence(found)] if found else []),
+        " ".join(filter(None, [distance_sentence(found) if found else "", rank_sentence(results)])),
         *(choice_sentences(found, known, _untold(results)) if found else []),
         WAYS,
         *more,

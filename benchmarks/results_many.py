@@ -1,6 +1,6 @@
 """The section on more than 150 classes: settings that test the rule, and those of its search."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from results_data import (
@@ -19,9 +19,10 @@ from results_tables import accuracy_lines
 
 from lossforge.benchmark.records import Record
 from lossforge.report.results import Column, Results, noise_label
-from lossforge.report.statistics import differences_to
+from lossforge.report.statistics import Difference, differences_to
 
 FORMER, RIVAL = "{} with BR", "CEeps+MAE"
+HEADING, ANCHOR = "More than 150 classes", "more-than-150-classes"
 
 
 def many_section(archives: Mapping[str, Archive]) -> list[str]:
@@ -31,7 +32,7 @@ def many_section(archives: Mapping[str, Archive]) -> list[str]:
     archive = archives[MANY]
     results = by_classes(archive.records, MARK)
     lines = [
-        "## More than 150 classes",
+        f"## {HEADING}",
         "",
         "Beyond 150 classes BEF and BQF have a bounded cosine in place of binary reduction "
         '([how the rule was found](defaults.md)). "with BR" are the former defaults, "cosine" is '
@@ -61,30 +62,45 @@ def _label(results: Results, column: Column) -> str:
     return f"{runs[0].classes:,} classes, {noise_label(column.noise)}"
 
 
+def many_sentences(archives: Mapping[str, Archive]) -> list[str]:
+    """Say in the summary in how many settings BEF and BQF are ahead."""
+    if MANY not in archives:
+        return []
+    parts = _compared(results_of(archives[MANY].records), _ahead)
+    title = "More than 150 classes, settings that no search saw"
+    return [f"[{title}](#{ANCHOR}): {'; '.join(parts)}."] if parts else []
+
+
 def comparisons(results: Results) -> list[str]:
     """Compare BEF and BQF with their former defaults and with a strong loss of others."""
+    return [f"{part}." for part in _compared(results, _in_full)]
+
+
+def _compared(results: Results, say: Callable[[Sequence[Difference]], str]) -> list[str]:
+    """Put the differences to both others in words, over the seeds that a pair has in common."""
     sentences = []
     for loss in OURS:
-        parts = [
-            part
-            for other in (FORMER.format(loss), RIVAL)
-            if {loss, other} <= set(results.losses) and (part := _against(results, loss, other))
-        ]
+        parts = []
+        for other in (FORMER.format(loss), RIVAL):
+            found: Sequence[Difference] = ()
+            if {loss, other} <= set(results.losses):
+                found = differences_to(results.narrow(losses=[loss, other]), other)
+            if found:
+                parts.append(f"ahead of {other} in {say(found)}")
         if parts:
-            sentences.append(f"{loss} is {listed(parts)}.")
+            sentences.append(f"{loss} is {listed(parts)}")
     return sentences
 
 
-def _against(results: Results, loss: str, other: str) -> str:
-    """Count the settings in which a loss is ahead of another, over the seeds that both have."""
-    found = differences_to(results.narrow(losses=[loss, other]), other)
-    if not found:
-        return ""
-    ahead = sum(one.mean > 0 for one in found)
+def _ahead(found: Sequence[Difference]) -> str:
+    return f"{sum(one.mean > 0 for one in found)} of {len(found)}"
+
+
+def _in_full(found: Sequence[Difference]) -> str:
     above, below = (sum(one.verdict == word for one in found) for word in ("better", "worse"))
     means = [one.mean for one in found]
     return (
-        f"ahead of {other} in {ahead} of {len(found)} settings (mean differences from "
-        f"{signed(min(means))} to {signed(max(means))} points; the 95 % interval is above 0 in "
-        f"{above} and below 0 in {below})"
+        f"{_ahead(found)} settings (mean differences from {signed(min(means))} to "
+        f"{signed(max(means))} points; the 95 % interval is above 0 in {above} and below 0 in "
+        f"{below})"
     )

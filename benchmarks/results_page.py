@@ -27,7 +27,7 @@ from results_data import (
     results_of,
 )
 from results_flatness import flatness_section
-from results_many import many_section
+from results_many import many_section, many_sentences
 from results_method import method
 from results_tables import cifar_section, data_section, mark_note, rank_section
 from results_tuned import FILE, tuned_section
@@ -95,7 +95,7 @@ def svg(figure: Any) -> bytes:
 
 
 def _sections(archives: dict[str, Archive], folder: Path) -> tuple[list[str], Figures]:
-    summary, first = short(archives, paper_sentences(archives))
+    summary, first = short(archives, [*many_sentences(archives), *paper_sentences(archives)])
     lines = [*summary, *method(archives), mark_note(), ""]
     records = main_records(archives)
     whole, drawn = whole_section(archives)

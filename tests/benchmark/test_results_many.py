@@ -48,6 +48,15 @@ def test_both_are_compared_with_what_they_were_and_with_a_strong_loss(tmp_path):
     assert "from -10.5 to -3.5 points;" in text
 
 
+def test_the_summary_counts_the_settings(tmp_path):
+    text = section(page(tmp_path, digits=runs(), many_classes=many()), "In short")
+    assert (
+        "- [More than 150 classes, settings that no search saw](#more-than-150-classes): BEF is "
+        "ahead of BEF with BR in 2 of 2 and ahead of CEeps+MAE in 1 of 2; BQF is ahead of "
+        "CEeps+MAE in 0 of 2." in text
+    )
+
+
 def test_seeds_that_one_of_two_losses_lacks_do_not_count(tmp_path):
     kept = [run for run in many() if (run.spec["loss"], run.spec["seed"]) != ("BEF", 1)]
     text = section(page(tmp_path, digits=runs(), many_classes=kept), HEADING)
