@@ -157,7 +157,7 @@ def choice_sentences(
         if one.chosen
     ]
     more = (
-        ". On other data it is behind on average, and in brackets the best fixed loss: "
+        ". Mean points behind on other data, in brackets those of the best fixed loss: "
         + ", ".join(limits)
     )
     sentences.append(

@@ -103,7 +103,7 @@ def _verdicts(found: Sequence[Agreement], *, name_unclear: bool = True) -> str:
     words = {
         "contradicts": "is negatively correlated with the paper's",
         "unclear": "shows no clear relation to the paper's",
-        "agrees": "agrees with the paper's",
+        "agrees": "is positively correlated with the paper's",
         "unknown": "has no interval",
     }
     parts = []
