@@ -68,7 +68,7 @@ results: $(VENV)/.bench ## do every run of docs/results.md again and compare wit
 	$(BIN)/python benchmarks/results.py run $(ARGS)
 	$(BIN)/python benchmarks/results.py check $(ARGS)
 
-docs-results: $(VENV)/.bench ## write docs/results.md from the committed runs
+docs-results: $(VENV)/.bench ## write docs/results.md and sections of choose.md and methods.md from the committed runs
 	$(BIN)/python benchmarks/results.py write
 
 package: $(VENV)/.dev ## sdist and wheels in build/dist, the wheels tried where there is torch alone (ARGS="python3.12 python3.13")

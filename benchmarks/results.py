@@ -3,7 +3,8 @@
 run    do all runs of the grids results/*, into runs/results/NAME; finished ones are not repeated
 pack   write results/NAME.jsonl.gz from runs/results/NAME; keeps committed runs that are not there
 check  compare runs/results/NAME with results/NAME.jsonl.gz
-write  write docs/results.md and its figures, and the section of docs/methods.md, from results/ only
+write  write docs/results.md and its figures, and a section each of docs/methods.md and
+       docs/choose.md, from results/ only
 
 With --sample N, run and check take N of the committed runs of each grid or a few more, with all
 seeds of a setting, the same ones every time, in the folder runs/results/NAME-sample; remove it to
@@ -19,10 +20,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import results_choose
+import results_methods
 from results_check import compare
-from results_data import ENDING, ROOT, used_kernel
-from results_methods import write_section
+from results_data import ENDING, ROOT, WHOLE, used_kernel
 from results_page import write_page
+from results_section import replace_section
 
 from lossforge.benchmark import GridSpec, Run, presets, read_grid
 from lossforge.benchmark.archive import pack
@@ -191,6 +194,15 @@ def check(names: Sequence[str], runs: Path, results: Path, sample: int | None) -
     return int(failed)
 
 
+def write_all(results: Path, docs: Path) -> list[Path]:
+    """Write the page, its figures and the sections of other pages; return what was written."""
+    sections = ((results_methods, results_methods.GRID), (results_choose, WHOLE))
+    written = write_page(results, docs)
+    for module, grid in sections:
+        written += replace_section(docs / module.PAGE, grid, module.make_section(results))
+    return written
+
+
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     names = [name.removeprefix(PREFIX) for name in presets() if name.startswith(PREFIX)]
@@ -244,7 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
             return pack_all(args.names, args.runs, args.results)
         if args.verb == "check":
             return check(args.names, args.runs, args.results, args.sample)
-        for path in [*write_page(args.results, args.docs), *write_section(args.results, args.docs)]:
+        for path in write_all(args.results, args.docs):
             print(path)
     except KeyboardInterrupt as stop:
         say(str(stop) or "stopped")

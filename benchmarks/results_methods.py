@@ -18,7 +18,7 @@ from lossforge.report.results import noise_label
 from lossforge.report.tables import Field, Sheet
 
 GRID, COSTS = "methods", "methods-cost.json"
-PAGE, BEGIN, END = "methods.md", "<!-- results/methods -->", "<!-- end of results/methods -->"
+PAGE = "methods.md"
 PLAIN, CE = "plain", "CE"
 MEASURE = "last"
 FEWEST = 3  # pairs that get an interval; of two it says nothing, or too much if they agree by luck
@@ -84,20 +84,6 @@ def make_section(folder: Path) -> str:
         lines += [markdown(_accuracies(runs, data)), ""]
         lines += [markdown(_gains(runs, data)), "", *_verdict(runs, data)]
     return "\n".join([*lines, *_costs(folder / COSTS)]).rstrip() + "\n"
-
-
-def write_section(folder: Path, docs: Path) -> list[Path]:
-    """Replace the section of the page; return the page, or nothing without an archive."""
-    section, page = make_section(folder), docs / PAGE
-    if not section:
-        return []
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, found, after = rest.partition(END)
-    if not found:
-        raise ValueError(f"{page} must have the lines {BEGIN} and {END}")
-    page.write_text(f"{before}{BEGIN}\n\n{section}\n{END}{after}", encoding="utf-8")
-    return [page]
 
 
 def _state(archive: Archive) -> list[str]:

@@ -103,23 +103,6 @@ def test_costs_are_relative_to_the_plain_loop(folder):
     assert "the plain loop takes 2.0 s on digits" in text
 
 
-def test_only_the_section_of_the_page_is_replaced(folder):
-    page = folder / section.PAGE
-    page.write_text(f"before\n{section.BEGIN}\nstale text\n{section.END}\nafter\n")
-    assert section.write_section(folder, folder) == [page]
-    text = page.read_text()
-    assert text.startswith(f"before\n{section.BEGIN}\n\n**Unfinished")
-    assert text.endswith(f"\n{section.END}\nafter\n")
-    assert "stale text" not in text
-    page.write_text("no marks")
-    with pytest.raises(ValueError, match="must have the lines"):
-        section.write_section(folder, folder)
-
-
-def test_without_an_archive_nothing_is_written(tmp_path):
-    assert section.write_section(tmp_path, tmp_path) == []
-
-
 def test_the_grid_is_that_of_the_issue():
     """Six methods, five losses, three noises on three data sets, five seeds; rates are given."""
     names = ["plain", "coteaching", "elr", "mixup", "mixture", "forward"]
@@ -142,9 +125,3 @@ def test_runs_of_the_plain_loop_are_those_of_the_other_grids(name, shared):
     assert len(parts) == shared
     for part in parts:
         assert {spec.id for spec in part.runs() if spec.method == "plain"} <= known
-
-
-def test_the_committed_section_is_that_of_the_committed_runs():
-    page = (ROOT / "docs" / section.PAGE).read_text()
-    found = page.partition(section.BEGIN)[2].partition(section.END)[0]
-    assert found == f"\n\n{section.make_section(ARCHIVE.parent)}\n"
