@@ -3,15 +3,16 @@
 import math
 import statistics
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from results_data import PAGE_MEASURES, WORDS, results_of, used_kernel, where
 from scipy import stats
 
 from lossforge.benchmark.archive import differences, name_of
-from lossforge.benchmark.records import Record
+from lossforge.benchmark.records import Measure, Record
 from lossforge.benchmark.statistics import CONFIDENCE, interval
 
-FEWEST_CELLS = 5  # of one seed, whose mean difference has an interval worth its name
+FEWEST_CELLS = 5  # whose mean shift has an interval worth its name
 
 
 def circumstances(record: Record) -> list[str | None]:
@@ -53,8 +54,8 @@ def compare(kept: Sequence[Record], records: Sequence[Record]) -> tuple[str, lis
     texts = {", ".join(filter(None, circumstances(r))) for r in there[1]}
     other = " and ".join(sorted(texts))
     criterion = (
-        f"equal bits, but 95 % intervals for {len(elsewhere):,} runs made on {other}: Welch's for "
-        "a cell, that of the mean difference for all cells with one seed together"
+        f"equal bits, but joint 95 % intervals for {len(elsewhere):,} runs made on {other}: "
+        "Welch's for each cell with two seeds or more, and that of the mean shift of all cells"
     )
     return criterion, differences(*here) + _failures(*there) + outside(*there)
 
@@ -69,55 +70,82 @@ def _failures(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
     ]
 
 
-def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
-    """List cells whose two means differ by more than Welch's interval allows.
+class Cell(NamedTuple):
+    """Accuracies of one loss in one setting, committed and repeated."""
 
-    Cells with one seed have no such interval; the mean of their differences has one over cells.
+    name: str
+    before: list[float]
+    after: list[float]
+
+    @property
+    def shift(self) -> float:
+        return statistics.fmean(self.after) - statistics.fmean(self.before)
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether both sides have two seeds or more."""
+        return min(len(self.before), len(self.after)) > 1
+
+
+def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
+    """List cells, and means over all cells, whose shift is larger than its interval allows.
+
+    The intervals hold jointly (Bonferroni): of many at 95 % each, some would fail by chance. A
+    cell with one seed has no interval of its own; the mean shift of all cells has one.
     """
-    before, after = results_of(kept), results_of(records)
-    columns = {column.key: column for column in after.columns}
+    by_measure = {measure: cells(kept, records, measure) for measure in PAGE_MEASURES}
+    tests = sum(
+        sum(cell.has_spread for cell in found) + (len(found) >= FEWEST_CELLS)
+        for found in by_measure.values()
+    )
+    confidence = 1 - (1 - CONFIDENCE) / max(tests, 1)
     lines = []
-    for measure in PAGE_MEASURES:
-        single = []
-        for column in before.columns:
-            for loss in before.losses:
-                again = columns.get(column.key)
-                ours = list(before.values(loss, column, measure).values())
-                theirs = list(after.values(loss, again, measure).values()) if again else []
-                if not ours or not theirs:
-                    continue  # runs that are missing or failed are listed one by one
-                shift = statistics.fmean(theirs) - statistics.fmean(ours)
-                if min(len(ours), len(theirs)) == 1:
-                    single.append(shift)
-                elif not abs(shift) <= (half := welch(ours, theirs)):
-                    lines.append(
-                        f"{loss}, {where(column)}, {WORDS[measure]}: "
-                        f"{statistics.fmean(theirs):.2f} instead of {statistics.fmean(ours):.2f} "
-                        f"± {half:.2f}"
-                    )
-        lines += _shifted(single, WORDS[measure])
+    for measure, found in by_measure.items():
+        for cell in found:
+            half = welch(cell.before, cell.after, confidence) if cell.has_spread else math.inf
+            if not abs(cell.shift) <= half:
+                lines.append(
+                    f"{cell.name}, {WORDS[measure]}: {statistics.fmean(cell.after):.2f} instead of "
+                    f"{statistics.fmean(cell.before):.2f} ± {half:.2f}"
+                )
+        lines += _shifted(found, WORDS[measure], confidence)
     return lines
 
 
-def _shifted(shifts: Sequence[float], words: str) -> list[str]:
-    """Say if the mean shift of single runs is not 0 up to chance, or cannot be judged."""
-    if not shifts:
-        return []
-    title = f"{len(shifts)} cells with one seed, {words}"
-    low, high = interval(shifts)
-    if low is None or high is None or len(shifts) < FEWEST_CELLS:
-        return [f"{title}: too few to compare on another machine, take {FEWEST_CELLS} or more"]
-    if low <= 0 <= high:
-        return []
-    return [f"{title}: {statistics.fmean(shifts):+.2f} [{low:+.2f}, {high:+.2f}] on average"]
+def cells(kept: Sequence[Record], records: Sequence[Record], measure: Measure) -> list[Cell]:
+    """Pair the cells of both; runs that are missing or failed are listed one by one elsewhere."""
+    before, after = results_of(kept), results_of(records)
+    columns = {column.key: column for column in after.columns}
+    found = []
+    for column in before.columns:
+        again = columns.get(column.key)
+        for loss in before.losses:
+            ours = list(before.values(loss, column, measure).values())
+            theirs = list(after.values(loss, again, measure).values()) if again else []
+            if ours and theirs:
+                found.append(Cell(f"{loss}, {where(column)}", ours, theirs))
+    return found
 
 
-def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return half the width of the 95 % interval of a difference of means of two values or more."""
+def _shifted(found: Sequence[Cell], words: str, confidence: float) -> list[str]:
+    """Say if the mean shift of all cells is not 0 up to chance, or cannot be judged."""
+    title = f"mean of {len(found)} cells, {words}"
+    if len(found) < FEWEST_CELLS:
+        single = sum(not cell.has_spread for cell in found)
+        return [f"{title}: too few to judge {single} with one seed elsewhere"] if single else []
+    shifts = [cell.shift for cell in found]
+    low, high = interval(shifts, confidence)
+    if low is None or high is None or low <= 0 <= high:
+        return []
+    return [f"{title}: shifted by {statistics.fmean(shifts):+.2f} [{low:+.2f}, {high:+.2f}]"]
+
+
+def welch(ours: Sequence[float], theirs: Sequence[float], confidence: float = CONFIDENCE) -> float:
+    """Return half the width of the interval of a difference of means of two values or more."""
     parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]
     if sum(parts) == 0:
         return 0.0
     freedom = sum(parts) ** 2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (ours, theirs), strict=True)
     )
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(sum(parts))
+    return float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(sum(parts))

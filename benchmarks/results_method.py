@@ -172,12 +172,11 @@ def _commands() -> list[str]:
         "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
         "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
         "reads such a file. With the same CPU model, instructions, torch version and kernel build, "
-        "`make results` requires the same bits. Elsewhere the 95 % Welch interval of every cell's "
-        "difference must contain 0; cells with one seed are pooled, and the 95 % interval of their "
-        "mean difference must contain 0, which one wrong cell of many does not change. Welch's "
-        "test assumes that the two sets of seeds are independent; they share noise and initial "
-        "weights, so the test is lenient, but of many cells a few may still fall outside by "
-        "chance, and of pooled means one in twenty.",
+        "`make results` requires the same bits. Elsewhere the Welch interval of every cell's shift "
+        "must contain 0, and so must the interval of the mean shift of all cells, which alone "
+        "judges cells with one seed: one wrong cell of many does not change it. The intervals of a "
+        "grid hold jointly at 95 % (Bonferroni). Welch's test assumes that the two sets of seeds "
+        "are independent; they share noise and initial weights, so the test is lenient.",
         "",
     ]
 

@@ -9,18 +9,20 @@ from ..errors import extra
 CONFIDENCE = 0.95
 
 
-def interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    """Return the 95 % t interval of a mean; none for fewer than two values."""
+def interval(
+    values: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the t interval of a mean; none for fewer than two values."""
     n = len(values)
     if n < 2:
         return None, None
-    half = half_width(n) * statistics.stdev(values)
+    half = half_width(n, confidence) * statistics.stdev(values)
     return statistics.fmean(values) - half, statistics.fmean(values) + half
 
 
-def half_width(n: int) -> float:
-    """Return half the width of the 95 % t interval of the mean of n values of deviation 1."""
-    quantile = float(extra("scipy.stats", "bench").t.ppf((1 + CONFIDENCE) / 2, n - 1))
+def half_width(n: int, confidence: float = CONFIDENCE) -> float:
+    """Return half the width of the t interval of the mean of n values of deviation 1."""
+    quantile = float(extra("scipy.stats", "bench").t.ppf((1 + confidence) / 2, n - 1))
     return quantile / math.sqrt(n)
 
 
