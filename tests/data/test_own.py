@@ -10,7 +10,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from lossforge.audit import read_subject
-from lossforge.data import own
+from lossforge.data import own, patches
 from lossforge.data.features import featurise
 from lossforge.data.pipeline import PIPELINES
 from lossforge.data.tables import encode, read_columns
@@ -150,6 +150,36 @@ def test_arrays_are_read_with_their_truth(tmp_path):
     assert subject.where(3) == "a.npz, row 3"
 
 
+def draw_pixels(n=30):
+    return np.random.default_rng(0).integers(0, 256, (n, 3, 12, 12), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("change", [np.int64, np.uint16, lambda x: x / np.float32(255)])
+def test_images_in_an_array_are_the_same_whatever_their_type(tmp_path, change):
+    pixels, y = draw_pixels(), np.arange(30) % 2
+    np.savez(tmp_path / "a.npz", x=pixels, y=y)
+    np.savez(tmp_path / "b.npz", x=change(pixels), y=y)
+    first, other = (own.load(tmp_path / name).train.inputs for name in ("a.npz", "b.npz"))
+    assert torch.equal(first, other)
+
+
+def test_an_interrupt_ends_learning_and_coding_of_images(monkeypatch):
+    """They take minutes on a large folder, and signals are deferred meanwhile."""
+    images = torch.from_numpy(draw_pixels(100))
+    pipeline = own.image_pipeline(images, "patches:2", 12)
+
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(patches.interrupts, "check", stop)
+    for work in (
+        lambda: own.image_pipeline(images, "patches:2", 12),
+        lambda: pipeline.encode(images),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            work()
+
+
 @pytest.mark.parametrize(
     ("arrays", "match"),
     [
@@ -161,6 +191,8 @@ def test_arrays_are_read_with_their_truth(tmp_path):
         ({"x": np.zeros((3, 2)), "y": np.zeros(3, int)}, "two classes or more, got only '0'"),
         ({"x": np.array([{}, {}], object), "y": np.arange(2)}, "must be a .npz file of plain"),
         ({"x": np.zeros((4, 16, 16, 3)), "y": np.arange(4) % 2}, r"transpose\(0, 3, 1, 2\)"),
+        ({"x": np.full((4, 8, 8), 2.5), "y": np.arange(4) % 2}, "0 to 1, got float64 from 2.5 to"),
+        ({"x": np.full((4, 8, 8), -1), "y": np.arange(4) % 2}, "0 to 255 or fractions .* from -1"),
     ],
 )
 def test_arrays_that_cannot_be_used_are_told_in_one_line(tmp_path, arrays, match):

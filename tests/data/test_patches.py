@@ -180,7 +180,7 @@ def never(*arguments: object, **options: object) -> None:
 def test_features_are_computed_once_for_the_same_images(monkeypatch):
     images = draw_images(20, 1, 8, 8)
     first = patch_features(images, images[:5], atoms=4)
-    monkeypatch.setattr(patches, "_compute", never)
+    monkeypatch.setattr(patches, "learn_and_code", never)
     again = patch_features(images.clone(), images[:5], atoms=4)
     assert all(map(torch.equal, first, again))
     again[0][0] = 0  # a copy: what is kept stays
@@ -192,6 +192,14 @@ def test_features_are_computed_once_for_the_same_images(monkeypatch):
             patch_features(*arguments, atoms=atoms)
     with pytest.raises(AssertionError, match="computed again"):
         patch_features(images, images[:5], atoms=5)
+
+
+def test_features_of_another_division_of_the_same_images_are_not_taken():
+    """Which images are training images decides what is learnt; chunks of 250 hide the border."""
+    images = draw_images(500, 1, 8, 8)
+    patch_features(images[:250], images[250:], atoms=4)
+    (kept_as_whole,) = patch_features(images, atoms=4)
+    assert kept_as_whole.double().mean(0).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", None], ids=["empty", "start", "half"])
@@ -283,7 +291,7 @@ def test_stored_images_have_the_features_of_their_pixels(tmp_path):
         assert torch.equal(part.inputs, expected)
 
 
-# What is refused, and what is told
+# Errors and progress
 
 
 @pytest.mark.parametrize(
@@ -308,6 +316,35 @@ def test_images_of_several_shapes_and_no_images_are_refused():
         patch_features(draw_images(0, 1, 8, 8))
     rows = patch_features(draw_images(5, 1, 8, 8), draw_images(0, 1, 8, 8), atoms=2)
     assert [tuple(one.shape) for one in rows] == [(5, 16), (0, 16)]
+    flat = torch.rand(5, 64), torch.rand(0, 64)
+    rows = patch_features(*flat, atoms=2, shape=(1, 8, 8))
+    assert [tuple(one.shape) for one in rows] == [(5, 16), (0, 16)]
+
+
+@pytest.mark.parametrize(
+    ("images", "options", "error", "message"),
+    [
+        (torch.zeros(5, 1, 8, 8), {"atoms": 0}, ValueError, "atoms must be .* got 0"),
+        (torch.zeros(5, 1, 8, 8), {"atoms": 2.5}, TypeError, "atoms must be .* got"),
+        (np.zeros((5, 1, 8, 8)), {}, TypeError, "a tensor or stored images"),
+        (torch.zeros(5, 1, 8, 8, dtype=torch.int64), {}, TypeError, "got torch.int64"),
+        (torch.full((5, 1, 8, 8), 255.0), {}, ValueError, r"in \[0, 1\], got values from 255"),
+        (torch.full((5, 1, 8, 8), float("nan")), {}, ValueError, "got values from nan"),
+        (torch.zeros(5, 64), {"shape": (1, 8, 9)}, ValueError, r"shape \(1, 8, 9\), got 64"),
+    ],
+)
+def test_bad_arguments_are_named(images, options, error, message):
+    with pytest.raises(error, match=message):
+        patch_features(images, **options)
+
+
+def test_images_that_require_a_gradient_are_read_without():
+    images = torch.rand(5, 1, 8, 8)
+    (plain,), (again,) = (
+        patch_features(images, atoms=2),
+        patch_features(images.clone().requires_grad_(), atoms=2),
+    )
+    assert torch.equal(plain, again)
 
 
 def test_data_without_images_take_no_patches():

@@ -13,8 +13,8 @@ Let x be a patch of p x p pixels in [0, 1], all channels in one vector.
    the image are 8 K features.
 5. Scale: features have mean 0 and variance 1 over the training images.
 
-p is 6, or half the shorter side of images below 12 pixels; s is a third of p. An odd row of patches
-in the middle belongs to both halves.
+p is 6, or half the shorter side of images below 12 pixels; s is a third of p, rounded down, and at
+least 1. An odd row of patches in the middle belongs to both halves.
 
 Each sum is computed by one thread in a fixed order, and threads only share out the images, so that
 the features do not depend on the number of threads to the last bit.
@@ -26,17 +26,21 @@ References:
     Trade, 2012. https://doi.org/10.1007/978-3-642-35289-8_30
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
 from .. import interrupts
+from ..errors import check_integer
 from .dataset import Dataset, Inputs, read
 from .features import standardise
 from .kept import Lines, kept_rows
@@ -51,6 +55,8 @@ VERSION = 1  # part of the name of kept features; changes with their values
 READ = 250  # images or sampled patches in memory at a time
 CODED = 32 * 14 * 14  # patches coded at a time: 32 images of CIFAR
 SCALED = 64  # columns scaled at a time
+
+DTYPES = (torch.uint8, torch.float32, torch.float64)
 
 Shape = tuple[int, int, int]
 OnProgress = Callable[[int, int], object]
@@ -119,23 +125,31 @@ def patch_features(
     The same images give the same bits. Features are kept in the user's cache, see `kept_rows`.
 
     Args:
-        train: Images (N, C, H, W), uint8 or float in [0, 1], in memory or stored.
+        train: Images (N, C, H, W), uint8 or numbers in [0, 1], in memory or stored.
         others: More images of the same shape, such as a test part.
         atoms: Size of the dictionary.
         shape: (C, H, W) of images that are given as rows.
         on_progress: Called with the numbers of finished images and of all images; by default
             lines are written to stderr from the third second on.
     """
+    check_integer("atoms", atoms, 1)
     parts = [Images(inputs, shape) for inputs in (train, *others)]
     check_images(parts)
+    lengths = [len(part) for part in parts]
 
     def compute() -> Tensor:
-        with one_thread() as threads:
-            return _compute(parts, atoms, threads, on_progress or Lines("patch features"))
+        _, rows = learn_and_code(parts, atoms, on_progress)
+        with one_thread():
+            for columns in torch.split(rows, SCALED, dim=1):
+                tables = standardise(*torch.split(columns.to(torch.float64), lengths))
+                columns.copy_(torch.cat(tables))
+        return rows
 
-    content = (part.raw(index).numpy() for part in parts for index in part.chunks(READ))
+    pixels = (part.checked(index).numpy() for part in parts for index in part.chunks(READ))
+    # the same images may be divided otherwise, and only the first part is learnt from
+    content = chain([np.array(lengths)], pixels)
     rows = kept_rows(f"patches-{atoms}-{VERSION}", content, compute)
-    return list(torch.split(rows, [len(part) for part in parts]))
+    return list(torch.split(rows, lengths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +169,25 @@ class Images:
 
     def raw(self, index: Tensor) -> Tensor:
         """Read the images at some positions."""
-        images = read(self.inputs, index)
-        return images if self.shape is None else images.reshape(-1, *self.shape)
+        images = read(self.inputs, index).detach()
+        if self.shape is None:
+            return images
+        values = math.prod(images.shape[1:])
+        if values != math.prod(self.shape):
+            raise ValueError(f"rows must hold images of shape {self.shape}, got {values} values")
+        return images.reshape(len(images), *self.shape)
+
+    def checked(self, index: Tensor) -> Tensor:
+        """Read the images at some positions and check their values."""
+        images = self.raw(index)
+        if images.dtype == torch.uint8 or not len(images):
+            return images
+        low, high = images.aminmax()
+        if not (low >= 0 and high <= 1):  # nan is neither
+            raise ValueError(
+                f"images must be uint8 or numbers in [0, 1], got values from {low} to {high}"
+            )
+        return images
 
     def pixels(self, index: Tensor) -> Tensor:
         """Read the images at some positions as float32 in [0, 1]."""
@@ -171,13 +202,27 @@ class Images:
     @property
     def size(self) -> tuple[int, ...]:
         """(C, H, W)."""
-        return tuple(self.raw(torch.tensor([0])).shape[1:])
+        return tuple(self._first.shape[1:])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self._first.dtype
+
+    @property
+    def _first(self) -> Tensor:
+        return self.raw(torch.tensor([0]))
 
 
 def check_images(parts: Sequence[Images]) -> None:
     """Raise unless all parts hold images of one shape, large enough for patches."""
+    for part in parts:
+        if isinstance(part.inputs, np.ndarray):
+            raise TypeError("images must be a tensor or stored images, got an array of NumPy")
     if not len(parts[0]):
         raise ValueError("patch features must be learnt from one image or more, got none")
+    for part in filter(len, parts):
+        if part.dtype not in DTYPES:
+            raise TypeError(f"images must be uint8, float32 or float64, got {part.dtype}")
     size = parts[0].size
     if len(size) != 3 or min(size[1:]) < LEAST_SIDE:
         raise ValueError(
@@ -293,28 +338,46 @@ def _k_means(
     return found
 
 
-def _compute(parts: Sequence[Images], atoms: int, threads: int, report: OnProgress) -> Tensor:
-    """Learn from the first images, code all, and scale."""
-    lengths, done = [len(part) for part in parts], 0
+def learn_and_code(
+    parts: Sequence[Images], atoms: int, on_progress: OnProgress | None = None
+) -> tuple[Dictionary, Tensor]:
+    """Learn from the first images, and code all of them as rows (N, 8 K), before scaling.
+
+    Args:
+        parts: The training images and others.
+        atoms: Size of the dictionary.
+        on_progress: See `patch_features`.
+    """
+    report = on_progress or Lines("patch features")
+    total = sum(map(len, parts))
 
     def step() -> None:
-        report(done, sum(lengths))
+        report(0, total)
         interrupts.check()
 
-    generator = Generator().manual_seed(SEED)
-    dictionary = learn(parts[0], atoms, generator=generator, on_step=step)
-    rows = torch.empty(sum(lengths), 8 * atoms, dtype=torch.float32)
-    for count in _code_all(parts, dictionary, rows, threads):
-        done += count
-        step()
-    for columns in torch.split(rows, SCALED, dim=1):
-        tables = standardise(*torch.split(columns.to(torch.float64), lengths))
-        columns.copy_(torch.cat(tables))
+    with one_thread():
+        dictionary = learn(parts[0], atoms, generator=Generator().manual_seed(SEED), on_step=step)
+    return dictionary, code_all(dictionary, parts, report)
+
+
+def code_all(
+    dictionary: Dictionary, parts: Sequence[Images], on_progress: OnProgress | None = None
+) -> Tensor:
+    """Code images as rows (N, 8 K), before scaling; see `learn_and_code`."""
+    report = on_progress or Lines("patch features")
+    lengths = [len(part) for part in parts]
+    total, done = sum(lengths), 0
+    rows = torch.empty(total, 8 * len(dictionary.shift), dtype=torch.float32)
+    with one_thread() as threads:
+        for count in _code(parts, dictionary, torch.split(rows, lengths), threads):
+            done += count
+            report(done, total)
+            interrupts.check()
     return rows
 
 
-def _code_all(
-    parts: Sequence[Images], dictionary: Dictionary, rows: Tensor, threads: int
+def _code(
+    parts: Sequence[Images], dictionary: Dictionary, rows: Sequence[Tensor], threads: int
 ) -> Iterator[int]:
     """Code all images into rows; yield the number of images of each finished chunk."""
     down, across = dictionary.grid(parts[0].size)
@@ -326,7 +389,7 @@ def _code_all(
 
     pool = ThreadPoolExecutor(threads)
     try:
-        for part, own in zip(parts, torch.split(rows, [len(part) for part in parts]), strict=True):
+        for part, own in zip(parts, rows, strict=True):
             yield from pool.map(
                 partial(code, part), part.chunks(at_once), torch.split(own, at_once)
             )

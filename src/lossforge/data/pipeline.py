@@ -13,14 +13,14 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from .dataset import Inputs
 from .embeddings import TIMM, Sentences, check_hash, embed_images, is_rows, read_rows
 from .features import Words, moments, scale
 from .folders import image_files
 from .own_table import gaps
-from .patches import READ, SEED, Dictionary, Images, learn, one_thread
+from .patches import Dictionary, Images, code_all, learn_and_code, one_thread
 from .source import PathLike
 from .tables import Columns, Encoder, is_blank, read_columns
 
@@ -150,17 +150,14 @@ class ImagePipeline:
     @classmethod
     def fit(cls, inputs: Inputs, atoms: int, size: int) -> "ImagePipeline":
         """Learn a dictionary from training images, and the scale of their features."""
-        images = Images(inputs)
+        dictionary, rows = learn_and_code([Images(inputs)], atoms)
         with one_thread():
-            chance = Generator().manual_seed(SEED)
-            dictionary = learn(images, atoms, generator=chance)
-            mean, deviation = moments(_code(dictionary, images).double())
+            mean, deviation = moments(rows.double())
         return cls(dictionary, mean, deviation, size)
 
     def encode(self, inputs: Inputs) -> Tensor:
         """Return one row of features for each image."""
-        with one_thread():
-            rows = _code(self.dictionary, Images(inputs)).double()
+        rows = code_all(self.dictionary, [Images(inputs)]).double()
         return ((rows - self.mean) / self.deviation).to(torch.float32)
 
     def read(self, path: PathLike) -> tuple[Tensor, Place]:
@@ -179,10 +176,6 @@ class ImagePipeline:
         """Return what `plain` describes."""
         dictionary = Dictionary(plain["side"], tensors["project"], tensors["shift"])
         return cls(dictionary, tensors["mean"], tensors["deviation"], plain["size"])
-
-
-def _code(dictionary: Dictionary, images: Images) -> Tensor:
-    return torch.cat([dictionary.code(images.pixels(rows)) for rows in images.chunks(READ)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,8 +342,21 @@ def as_inputs(found: Any, path: PathLike) -> Tensor:
         raise ValueError(f"{path}: inputs must have no missing or infinite value")
     if found.ndim == 2:
         return torch.from_numpy(found.astype(np.float64))
-    images = torch.from_numpy(found if found.dtype == np.uint8 else found.astype(np.float32))
+    images = torch.from_numpy(_pixels(found, path))
     return images[:, None] if found.ndim == 3 else images
+
+
+def _pixels(found: Any, path: PathLike) -> Any:
+    """Return whole numbers from 0 to 255 as bytes, and fractions from 0 to 1 in float32."""
+    low, high = found.min(), found.max()
+    if found.dtype.kind in "iu" and low >= 0 and high <= 255:
+        return found.astype(np.uint8)
+    if found.dtype.kind in "fb" and low >= 0 and high <= 1:
+        return found.astype(np.float32)
+    raise ValueError(
+        f"{path}: images must be whole numbers from 0 to 255 or fractions from 0 to 1, got "
+        f"{found.dtype} from {low} to {high}"
+    )
 
 
 def _row_of(path: PathLike) -> Place:
