@@ -264,6 +264,28 @@ def test_balances_are_found_among_the_losses():
     assert "ablation" not in groups_of(records[:2])
 
 
+def test_only_runs_that_are_drawn_are_cited():
+    """Two balances of BQF are too few for a line, and a failed run is no point."""
+    balances = [("BEF", 0.0), ("BEF", 0.5), ("BEF", 1.0), ("BQF", 0.5), ("BQF", 1.0)]
+    records = [
+        record(f"{loss} {lam}", "clean", seed, expression=f"{loss}(lam={lam}, mu={1 - lam})")
+        for seed in (0, 1)
+        for loss, lam in balances
+    ]
+    records[0] = dataclasses.replace(records[0], failed="nan")
+    cited = {run.id for run in groups_of(records)["ablation"].runs}
+    assert cited == {r.id for r in records[1:] if r.spec["loss"].startswith("BEF")}
+
+
+def test_bands_are_inside_the_shared_axis():
+    low = record("A", "clean", 0, final=10.0), record("A", "clean", 1, final=90.0)
+    (axis,) = groups_of(low)["accuracy"].panels[0].draw(True).axes
+    (band,) = axis.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    bottom, top = axis.get_ylim()
+    assert bottom <= heights.min() < heights.max() <= top
+
+
 def test_balances_of_one_family_are_the_lines_of_a_panel():
     records = [
         record(f"{loss} {lam}", "clean", seed, expression=f"{loss}(lam={lam}, mu={1 - lam})")

@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -154,7 +154,7 @@ def _curves(results: Results, strong: Sequence[str], kind: str, title: str, capt
         rows, titles, strong = titles, rows, ()
         found = {(setting, loss): lines for (loss, setting), lines in found.items()}
     strong = strong if len(rows) > FEW_LINES else ()
-    limits = shared_limits([mean for lines in found.values() for mean in mean_curve(lines)[1]])
+    limits = shared_limits([end for lines in found.values() for end in _ends(lines)])
     panels = []
     for name in titles:
         drawn = {row: found[row, name] for row in rows if (row, name) in found}
@@ -167,6 +167,12 @@ def _curves(results: Results, strong: Sequence[str], kind: str, title: str, capt
     names = {row: place for place, row in enumerate(rows) if row in shown}
     sources = [record for record in results.records if record.id in used]
     return Group(kind, title, caption, panels, sources, names, strong)
+
+
+def _ends(lines: Seeds) -> Iterator[float]:
+    """Yield the ends of the band around the mean."""
+    for mean, spread in zip(*mean_curve(lines)[1:], strict=True):
+        yield from (mean - spread, mean + spread)
 
 
 def _is_curve(line: Sequence[float | None]) -> bool:
@@ -225,16 +231,18 @@ def _ablation(results: Results, measure: Measure) -> Group:
     panels, runs = [], []
     for column in results.columns:
         families: dict[str, dict[tuple[float, float], list[float]]] = {}
+        used: dict[str, list[Record]] = {}
         for loss in results.losses:
             cell = list(results.runs(loss, column).values())
             found = cell[0].balance if cell else None
             values = list(results.values(loss, column, measure).values())
             if found and values:
                 families.setdefault(found[0], {}).setdefault(found[1:], []).extend(values)
-                runs += cell
+                used.setdefault(found[0], []).extend(run for run in cell if not run.failed)
         families = {
             name: points for name, points in families.items() if len(points) >= LEAST_BALANCES
         }
+        runs += [run for name in families for run in used[name]]
         if families:
             label = full_label(results, column)
             make = partial(ablation, families, title=label)
@@ -242,7 +250,7 @@ def _ablation(results: Results, measure: Measure) -> Group:
             panels.append(Panel(name, f"Balance of the two terms: {label}", make))
     bars = _seeds(results, "the bars are one standard deviation")
     caption = f"Accuracy against the balance lam : mu of the two terms. {bars}"
-    return Group("ablation", "Balance of the two terms", caption, panels, runs if panels else [])
+    return Group("ablation", "Balance of the two terms", caption, panels, runs)
 
 
 def _parameters(results: Results, measure: Measure) -> Group:
@@ -299,7 +307,7 @@ def _forests(results: Results, differences: Sequence[Difference]) -> Group:
     caption = (
         "For each seed, all losses had the same initial weights, noisy labels and batch order, so "
         "runs are compared in pairs: the mean difference and its 95 % interval. Green: the "
-        "interval lies above 0; red: below; grey: the seeds do not tell."
+        "interval lies above 0; red: below; grey: it contains 0."
     )
     return Group("forest", "Differences", caption, panels, runs)
 
