@@ -73,16 +73,6 @@ def correlate(ours: Sequence[float], theirs: Sequence[float], method: str) -> Co
     return Correlation(value, math.tanh(centre - half), math.tanh(centre + half))
 
 
-def means(results: Results, column: Column, measure: Measure) -> dict[str, float]:
-    """Average every loss over the seeds that all losses of the setting have."""
-    cells = {loss: results.values(loss, column, measure) for loss in results.losses}
-    cells = {loss: values for loss, values in cells.items() if values}
-    seeds = set.intersection(*map(set, cells.values())) if cells else set()
-    if not seeds:
-        return {}
-    return {loss: statistics.fmean(values[s] for s in seeds) for loss, values in cells.items()}
-
-
 def published(rows: Sequence[Mapping[str, Any]], column: Column) -> dict[str, float]:
     """Return the paper's means in one setting, by loss."""
     wanted = {"data": column.data, "noise": column.noise, "test": column.test, "k": "top1"}
@@ -118,7 +108,7 @@ def with_paper(
     """Compare our order with the paper's in every setting that it has and no run of ours lacks."""
     found = []
     for column in results.columns:
-        ours, theirs = means(results, column, measure), published(rows, column)
+        ours, theirs = results.means(column, measure), published(rows, column)
         if theirs and all(loss in ours for loss in results.losses if loss in theirs):
             found.append(agree(column, ours, theirs))
     return [one for one in found if one]

@@ -23,7 +23,7 @@ class Behind:
 
     Args:
         columns: The settings.
-        fixed: Of every loss that has all settings, mean over its seeds.
+        fixed: Of every loss that has all settings, mean over the seeds that these have in common.
         chosen: Of the loss that is best on held-out noisy labels after the last epoch, chosen anew
             for every setting and seed, mean over seeds; empty where no labels were held out.
     """
@@ -47,7 +47,7 @@ class Behind:
 
 
 def behind(results: Results) -> Behind | None:
-    """Compare every loss with the best of the setting; None without a loss that has them all."""
+    """Compare every loss with the best of the setting; None without losses that have them all."""
     cells = {
         loss: [results.values(loss, column) for column in results.columns]
         for loss in results.losses
@@ -55,11 +55,14 @@ def behind(results: Results) -> Behind | None:
     cells = {loss: found for loss, found in cells.items() if all(found)}
     if not cells:
         return None
-    means = {loss: [statistics.fmean(v.values()) for v in found] for loss, found in cells.items()}
-    best = [max(column) for column in zip(*means.values(), strict=True)]
+    complete = results.narrow(losses=list(cells))
+    means = [complete.means(column) for column in results.columns]
+    if not all(means):
+        return None
+    best = [max(column.values()) for column in means]
     fixed = {
-        loss: [top - mean for top, mean in zip(best, found, strict=True)]
-        for loss, found in means.items()
+        loss: [top - column[loss] for top, column in zip(best, means, strict=True)]
+        for loss in cells
     }
     choices = [_choose(results, list(cells), column) for column in results.columns]
     chosen = [top - mean for top, mean in zip(best, choices, strict=True) if mean is not None]
@@ -121,14 +124,14 @@ def distance_sentence(found: Behind) -> str:
 
 
 def choice_sentences(
-    found: Behind, asides: Mapping[str, Behind], untold: Behind | None = None
+    found: Behind, asides: Mapping[str, Behind], independent: Behind | None = None
 ) -> list[str]:
     """Compare a choice by noisy labels with the best fixed loss, and say where it fails.
 
     Args:
         found: The main settings.
         asides: Other data, by name.
-        untold: The main settings without the losses whose parameters depend on the noise.
+        independent: The main settings without the losses whose parameters depend on the noise.
     """
     if not found.chosen:
         return []
@@ -142,13 +145,13 @@ def choice_sentences(
         f"behind on average and within {NEAR:g} in {near} of {count} settings; the best fixed "
         f"loss, {fixed}, {statistics.fmean(found.fixed[fixed]):.1f} and {fixed_near}."
     ]
-    if untold and untold.chosen:
-        names = listed([loss for loss in found.fixed if loss not in untold.fixed])
-        fixed = untold.nearest[0]
+    if independent and independent.chosen:
+        names = listed([loss for loss in found.fixed if loss not in independent.fixed])
+        fixed = independent.nearest[0]
         sentences.append(
             f"The candidates matter: without {names}, whose published parameters depend on the "
-            f"noise, the choice is {_summary(untold.chosen)} behind the best of the rest, and "
-            f"{fixed} {_summary(untold.fixed[fixed])}."
+            f"noise, the choice is {_summary(independent.chosen)} behind the best of the rest, and "
+            f"{fixed} {_summary(independent.fixed[fixed])}."
         )
     limits = [
         f"{name} {statistics.fmean(one.chosen):.1f} ({one.nearest[0]} "

@@ -3,7 +3,6 @@
 import statistics
 from pathlib import Path
 
-from results_agreement import means
 from results_choice import Behind, behind
 from results_data import ENDING, WHOLE, Archive, listed, provisional, results_of
 
@@ -38,7 +37,7 @@ def make_section(folder: Path) -> str:
 def _accuracies(results: Results, noisy: Behind) -> Sheet:
     """Show some settings, and how far each loss is behind the best in all noisy ones."""
     shown = [column for column in results.columns if column.noise in SHOWN]
-    found = [means(results, column, "last") for column in shown]
+    found = [results.means(column) for column in shown]
     rows = []
     for loss in noisy.nearest:
         points = noisy.fixed[loss]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from results_agreement import Agreement, Correlation, agree, mean_ranks, means, with_paper
+from results_agreement import Agreement, Correlation, agree, mean_ranks, with_paper
 from results_claims import distance, standing_sentence, standings
 from results_data import (
     BALANCE,
@@ -89,10 +89,12 @@ def paper_sentences(archives: Mapping[str, Archive]) -> list[str]:
 
 
 def contradictions(found: Sequence[Agreement]) -> list[str]:
-    """Say first where our order of the losses contradicts the paper's."""
+    """Say first where our order of the losses contradicts the paper's, if it does."""
+    against = any(one.spearman.verdict == "contradicts" for one in found)
+    title = "Where the ranks contradict the paper's" if against else "Ranks beside the paper's"
     first = _verdicts(found)
     points = [first[0].upper() + first[1:], *_best_places(found), *_moved(found)]
-    return ["**Where the ranks contradict the paper's:**", "", *(f"- {p}" for p in points), ""]
+    return [f"**{title}:**", "", *(f"- {p}" for p in points), ""]
 
 
 def _verdicts(found: Sequence[Agreement], *, name_unclear: bool = True) -> str:
@@ -196,7 +198,7 @@ def _correlation(one: Correlation) -> str:
 def _protocol(archive: Archive, results: Results) -> list[str]:
     training = archive.records[0].spec["training"]
     clean = [c for c in results.columns if c.noise == "clean"]
-    level = means(results, clean[0], "last").get("CE") if clean else None
+    level = results.means(clean[0]).get("CE") if clean else None
     reached = f" CE on clean labels reaches {level:.1f} %." if level is not None else ""
     return [
         f"{len(results.losses)} losses, {len(results.columns)} settings, "
@@ -230,7 +232,7 @@ def _rate(archives: Mapping[str, Archive], results: Results) -> list[str]:
         pair = [_at(both, noise, runs[0].spec["training"]["lr"]) for runs in (first, again)]
         if None in pair:
             continue
-        ours, theirs = (means(both, column, "last") for column in pair)
+        ours, theirs = (both.means(column) for column in pair)
         one = agree(pair[0], ours, theirs)
         if one:
             places = listed(

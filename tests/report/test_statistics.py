@@ -128,6 +128,13 @@ def test_losses_that_lack_a_setting_are_not_ranked():
     assert any("D" in note for note in rank_sheet(ranking).notes)
 
 
+def test_ranks_are_over_the_seeds_that_all_losses_have():
+    """A has the highest mean only by a second seed that the others lack."""
+    table = {"A": [[50.0, 90], [50.0, 90]], "B": [[60.0], [60.0]], "C": [[40.0], [40.0]]}
+    ranking = statistics.rank_losses(made(table))
+    assert ranking.ranks == {"B": 1, "A": 2, "C": 3}
+
+
 def test_too_little_to_rank():
     assert statistics.rank_losses(made({name: [[50.0]] for name in "ABC"})) is None
     assert statistics.rank_losses(made({name: [[50.0], [60.0]] for name in "AB"})) is None

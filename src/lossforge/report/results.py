@@ -2,6 +2,7 @@
 
 import copy
 import json
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +94,15 @@ class Results:
     def runs(self, loss: str, column: Column) -> dict[int, Record]:
         """Return the records of a cell by seed."""
         return self._cells.get((loss, column.key), {})
+
+    def means(self, column: Column, measure: Measure = "last") -> dict[str, float]:
+        """Average losses over the seeds that all of them have; leave out losses without a value."""
+        cells = {loss: self.values(loss, column, measure) for loss in self.losses}
+        cells = {loss: values for loss, values in cells.items() if values}
+        seeds = set.intersection(*map(set, cells.values())) if cells else set()
+        if not seeds:
+            return {}
+        return {loss: statistics.fmean(found[s] for s in seeds) for loss, found in cells.items()}
 
     def values(
         self, loss: str, column: Column, measure: Measure = "last", k: K = "top1"

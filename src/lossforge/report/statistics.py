@@ -127,27 +127,28 @@ def rank_losses(results: Results, measure: Measure = "last") -> Ranking | None:
     """Rank the losses over all settings, with Friedman's test and Nemenyi's critical difference.
 
     Returns:
-        The ranking of the losses that have every setting; None if there are fewer than three such
-        losses or fewer than two settings.
+        The ranking of the losses that have every setting, by their means over the seeds that these
+        have in common; None for fewer than three losses or two settings, or without such seeds.
     """
-    means: dict[str, list[float]] = {}
-    for loss in results.losses:
-        cells = [results.values(loss, column, measure) for column in results.columns]
-        if all(cells):
-            means[loss] = [statistics.fmean(cell.values()) for cell in cells]
-    k, n = len(means), len(results.columns)
-    if k < 3 or n < 2:
+    complete = [
+        loss
+        for loss in results.losses
+        if all(results.values(loss, column, measure) for column in results.columns)
+    ]
+    means = [results.narrow(losses=complete).means(column, measure) for column in results.columns]
+    k, n = len(complete), len(results.columns)
+    if k < 3 or n < 2 or not all(means):
         return None
     stats = extra("scipy.stats", "bench")
-    rows = list(zip(*means.values(), strict=True))
+    rows = [list(column.values()) for column in means]
     ranks = [[float(rank) for rank in stats.rankdata([-mean for mean in row])] for row in rows]
-    mean_ranks = zip(means, map(statistics.fmean, zip(*ranks, strict=True)), strict=True)
+    mean_ranks = zip(complete, map(statistics.fmean, zip(*ranks, strict=True)), strict=True)
     tied = all(len(set(row)) == 1 for row in rows)
-    test = None if tied else stats.friedmanchisquare(*means.values())
+    test = None if tied else stats.friedmanchisquare(*zip(*rows, strict=True))
     return Ranking(
         ranks=dict(sorted(mean_ranks, key=lambda item: item[1])),
         settings=n,
-        left_out=[loss for loss in results.losses if loss not in means],
+        left_out=[loss for loss in results.losses if loss not in complete],
         statistic=float(test.statistic) if test else None,
         p=float(test.pvalue) if test else None,
         critical=critical_difference(k, n),
