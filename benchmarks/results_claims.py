@@ -24,13 +24,13 @@ from results_data import (
     Archive,
     Figures,
     bracketed,
+    depend_on_noise,
     folded,
     is_held_out,
     listed,
     main_records,
     results_of,
     subsets,
-    told_the_noise,
     where,
 )
 
@@ -272,7 +272,7 @@ def short(archives: dict[str, Archive], more: Sequence[str] = ()) -> tuple[list[
         intro,
         *([reach_sentence(found)] if found else []),
         " ".join(filter(None, [distance_sentence(found) if found else "", rank_sentence(results)])),
-        *(choice_sentences(found, known, _untold(results)) if found else []),
+        *(choice_sentences(found, known, _independent_of_noise(results)) if found else []),
         WAYS,
         *more,
         _provisional(archives),
@@ -285,11 +285,11 @@ def short(archives: dict[str, Archive], more: Sequence[str] = ()) -> tuple[list[
     return [*lines, *aside, *_claim(results)], figures
 
 
-def _untold(results: Results) -> Behind | None:
+def _independent_of_noise(results: Results) -> Behind | None:
     """Compare the losses whose parameters do not depend on the noise, if others do."""
-    told = told_the_noise(results.records)
-    rest = [loss for loss in results.losses if loss not in told]
-    return behind(results.narrow(losses=rest)) if told and rest else None
+    depend = depend_on_noise(results.records)
+    rest = [loss for loss in results.losses if loss not in depend]
+    return behind(results.narrow(losses=rest)) if depend and rest else None
 
 
 def _claim(results: Results) -> list[str]:

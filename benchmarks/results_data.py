@@ -85,7 +85,7 @@ def main_records(archives: dict[str, Archive]) -> list[Record]:
     return [record for name in MAIN if name in archives for record in archives[name].records]
 
 
-def told_the_noise(records: Sequence[Record]) -> list[str]:
+def depend_on_noise(records: Sequence[Record]) -> list[str]:
     """Name the losses whose parameters depend on the noise."""
     expressions: dict[tuple[str, int, str], set[str]] = {}
     for record in records:

@@ -10,9 +10,9 @@ from results_data import (
     MARK,
     OURS,
     Archive,
+    depend_on_noise,
     folded,
     listed,
-    told_the_noise,
     used_kernel,
 )
 
@@ -74,7 +74,7 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
 
 def _depend_on_noise(records: Sequence[Record]) -> list[str]:
     """Say which losses have parameters that depend on the noise."""
-    depend = told_the_noise(records)
+    depend = depend_on_noise(records)
     if not depend:
         return []
     return [

@@ -124,7 +124,7 @@ def _missing(archives: Mapping[str, Archive]) -> list[str]:
     return [
         "## Not run",
         "",
-        "These grids have no committed runs; the commands do them:",
+        "These grids have no committed runs; these commands make them:",
         "",
         *commands,
         "",

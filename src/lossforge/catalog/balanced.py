@@ -22,8 +22,8 @@ COSINE = 0.3
 """The coefficient of the bounded cosine that stands in for BR beyond `MANY_RIVALS` rivals.
 
 In units of the density of TS at gamma, and times the square root of the number of rivals over
-`MANY_RIVALS`. Its gradient falls like one over the length of the logits and not exponentially with
-the margin, so the dip between the two parts does not deepen with K.
+`MANY_RIVALS`. Its gradient falls like a power of the length of the logits and not
+exponentially with the margin, so the dip between the two parts does not deepen with K.
 """
 
 _CAVEAT = (

@@ -32,10 +32,11 @@ class BoundedCosine(DeclaredLoss):
         \partial_{z_i} = \frac1{n^3}
         \left( \frac{1 + S}{\sqrt{K (K - 1)}} + g (z_i - \bar z) \right).
 
-    Gradients vanish like 1 / n, not exponentially: neither confident rows nor rows that are
-    confidently wrong are given up. C - 1 is odd in z, so the Hessian is 0 at equal logits; its
-    norm is at most :math:`6 c |\tilde z| / n^3` anywhere. A centred z of length :math:`\sigma
-    \sqrt K` has gradients of about :math:`1 / (\sigma \sqrt K)`, which `rivals` makes up for.
+    Gradients vanish like a power of n, not exponentially: like 1 / n where S grows with n^2, like
+    1 / n^3 where S is bounded, as with two classes or where all rivals are level. C - 1 is odd in
+    z, so the Hessian is 0 at equal logits; its norm is at most :math:`6 c |\tilde z| / n^3`
+    anywhere. A centred z of length :math:`\sigma \sqrt K` has gradients of about :math:`1 /
+    (\sigma \sqrt K)`, which `rivals` makes up for.
 
     Only differences of logits count, so `from_probs` is the same loss of their logarithms. Where
     probabilities are 0 it is the limit as all of these vanish together, with gradient 0. A single
