@@ -55,7 +55,7 @@ def compare(kept: Sequence[Record], records: Sequence[Record]) -> tuple[str, lis
     other = " and ".join(sorted(texts))
     criterion = (
         f"equal bits, but joint 95 % intervals for {len(elsewhere):,} runs made on {other}: "
-        "Welch's for each cell with two seeds or more, and that of the mean shift of all cells"
+        "of cells with two seeds or more, and of the mean shift of losses, settings and all cells"
     )
     return criterion, differences(*here) + _failures(*there) + outside(*there)
 
@@ -73,7 +73,8 @@ def _failures(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
 class Cell(NamedTuple):
     """Accuracies of one loss in one setting, committed and repeated."""
 
-    name: str
+    loss: str
+    setting: str
     before: list[float]
     after: list[float]
 
@@ -88,28 +89,34 @@ class Cell(NamedTuple):
 
 
 def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
-    """List cells, and means over all cells, whose shift is larger than its interval allows.
+    """List cells, and groups of cells, whose shift is larger than its interval allows.
 
-    The intervals hold jointly (Bonferroni): of many at 95 % each, some would fail by chance. A
-    cell with one seed has no interval of its own; the mean shift of all cells has one.
+    All intervals hold jointly at 95 % (Bonferroni), half of the rest for the cells, half for the
+    groups: of many at 95 % each, some would fail by chance. Jointly a cell of a few seeds shows
+    only a shift of several points; the mean shift of a group shows a much smaller one.
     """
     by_measure = {measure: cells(kept, records, measure) for measure in PAGE_MEASURES}
-    tests = sum(
-        sum(cell.has_spread for cell in found) + (len(found) >= FEWEST_CELLS)
-        for found in by_measure.values()
-    )
-    confidence = 1 - (1 - CONFIDENCE) / max(tests, 1)
+    by_group = {measure: groups(found) for measure, found in by_measure.items()}
+    of_cell = joint(sum(cell.has_spread for found in by_measure.values() for cell in found))
+    of_group = joint(sum(map(len, by_group.values())))
     lines = []
     for measure, found in by_measure.items():
-        for cell in found:
-            half = welch(cell.before, cell.after, confidence) if cell.has_spread else math.inf
+        for cell in filter(lambda cell: cell.has_spread, found):
+            half = welch(cell.before, cell.after, of_cell)
             if not abs(cell.shift) <= half:
                 lines.append(
-                    f"{cell.name}, {WORDS[measure]}: {statistics.fmean(cell.after):.2f} instead of "
+                    f"{cell.loss}, {cell.setting}, {WORDS[measure]}: "
+                    f"{statistics.fmean(cell.after):.2f} instead of "
                     f"{statistics.fmean(cell.before):.2f} ± {half:.2f}"
                 )
-        lines += _shifted(found, WORDS[measure], confidence)
+        for title, group in by_group[measure].items():
+            lines += _shifted(f"{title}, {WORDS[measure]}", group, of_group)
     return lines
+
+
+def joint(tests: int) -> float:
+    """Return the confidence of each of some intervals that take half of what may fail."""
+    return 1 - (1 - CONFIDENCE) / 2 / max(tests, 1)
 
 
 def cells(kept: Sequence[Record], records: Sequence[Record], measure: Measure) -> list[Cell]:
@@ -123,17 +130,30 @@ def cells(kept: Sequence[Record], records: Sequence[Record], measure: Measure) -
             ours = list(before.values(loss, column, measure).values())
             theirs = list(after.values(loss, again, measure).values()) if again else []
             if ours and theirs:
-                found.append(Cell(f"{loss}, {where(column)}", ours, theirs))
+                found.append(Cell(loss, where(column), ours, theirs))
     return found
 
 
-def _shifted(found: Sequence[Cell], words: str, confidence: float) -> list[str]:
-    """Say if the mean shift of all cells is not 0 up to chance, or cannot be judged."""
-    title = f"mean of {len(found)} cells, {words}"
-    if len(found) < FEWEST_CELLS:
-        single = sum(not cell.has_spread for cell in found)
-        return [f"{title}: too few to judge {single} with one seed elsewhere"] if single else []
-    shifts = [cell.shift for cell in found]
+def groups(found: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Gather the cells whose mean shift is judged: all, each loss, each setting, single seeds.
+
+    A group of a few cells is left out, but cells with one seed: nothing else judges them.
+    """
+    parts = {"all cells": list(found)}
+    for cell in found:
+        parts.setdefault(cell.loss, []).append(cell)
+        parts.setdefault(cell.setting, []).append(cell)
+    parts = {title: part for title, part in parts.items() if len(part) >= FEWEST_CELLS}
+    single = [cell for cell in found if not cell.has_spread]
+    return parts | ({"cells with one seed": single} if single else {})
+
+
+def _shifted(title: str, group: Sequence[Cell], confidence: float) -> list[str]:
+    """Say if the mean shift of a group is not 0 up to chance, or cannot be judged."""
+    title = f"{title}, {len(group)} {'cell' if len(group) == 1 else 'cells'}"
+    if len(group) < FEWEST_CELLS:
+        return [f"{title}: too few to compare on another machine, take {FEWEST_CELLS} or more"]
+    shifts = [cell.shift for cell in group]
     low, high = interval(shifts, confidence)
     if low is None or high is None or low <= 0 <= high:
         return []

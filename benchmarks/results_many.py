@@ -46,7 +46,9 @@ def many_section(archives: Mapping[str, Archive]) -> list[str]:
     ]
     if MANY_SEARCH in archives:
         searched = by_classes(archives[MANY_SEARCH].records)
-        lines += folded("The settings of the search", accuracy_lines(searched))
+        lines += folded(
+            "The settings of the search, repeated after the choice", accuracy_lines(searched)
+        )
     return lines
 
 

@@ -56,7 +56,7 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
         "No parameter was tuned for a setting: 0 trials for every loss. But the defaults of BEF "
         f"and BQF were searched on settings without the mark {MARK}, which favours them there. "
         f"Settings with the mark ({held}) were kept out of every search: trust these first.",
-        *_depend_on_noise(records),
+        *_noise_is_given(records),
         *_ours(records),
         "Parameters not given there follow from the number of classes. Runs of up to 150 classes "
         "on other than patch features were made when the text of the default still had mu=0.1, and "
@@ -72,7 +72,7 @@ def method(archives: Mapping[str, Archive]) -> list[str]:
     return lines
 
 
-def _depend_on_noise(records: Sequence[Record]) -> list[str]:
+def _noise_is_given(records: Sequence[Record]) -> list[str]:
     """Say which losses have parameters that depend on the noise."""
     depend = depend_on_noise(records)
     if not depend:
@@ -172,11 +172,12 @@ def _commands() -> list[str]:
         "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
         "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
         "reads such a file. With the same CPU model, instructions, torch version and kernel build, "
-        "`make results` requires the same bits. Elsewhere the Welch interval of every cell's shift "
-        "must contain 0, and so must the interval of the mean shift of all cells, which alone "
-        "judges cells with one seed: one wrong cell of many does not change it. The intervals of a "
-        "grid hold jointly at 95 % (Bonferroni). Welch's test assumes that the two sets of seeds "
-        "are independent; they share noise and initial weights, so the test is lenient.",
+        "`make results` requires the same bits. Elsewhere intervals must contain 0: Welch's of the "
+        "shift of every cell with two seeds or more; and those of the mean shift of each loss over "
+        "the settings, of each setting over the losses, of all cells, and of the cells with one "
+        "seed. The intervals of a grid hold jointly at 95 % (Bonferroni). So a shift of a loss in "
+        "all settings is found from about half a point on, one in a single cell only from several "
+        "points on, and in a cell with one seed not at all.",
         "",
     ]
 
