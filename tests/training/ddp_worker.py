@@ -1,5 +1,6 @@
 """What the processes of the distributed tests do; imported by the test and by each process."""
 
+import os
 import pickle
 import sys
 from dataclasses import dataclass, field
@@ -121,6 +122,7 @@ def work(rank: int, size: int, folder: str) -> None:
     results["extras"] = extras(rank)
     distributed.destroy_process_group()
     Path(folder, f"{rank}.pickle").write_bytes(pickle.dumps(results))
+    os._exit(0)  # as in tests/integrations/processes.py
 
 
 if __name__ == "__main__":  # under torchrun
@@ -129,3 +131,4 @@ if __name__ == "__main__":  # under torchrun
         state, _ = CASES["BEF, weights"].train(device=device)
         rank = distributed.get_rank() if distributed.is_initialized() else 0
     Path(sys.argv[1], f"{rank}.state").write_bytes(state.to_bytes())
+    os._exit(0)
