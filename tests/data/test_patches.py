@@ -338,6 +338,18 @@ def test_bad_arguments_are_named(images, options, error, message):
         patch_features(images, **options)
 
 
+@pytest.mark.parametrize(
+    ("other", "error"),
+    [
+        (torch.full((2, 1, 8, 8), 2.0), ValueError),
+        (torch.zeros(2, 1, 8, 8, dtype=torch.int64), TypeError),
+    ],
+)
+def test_other_images_are_checked_too(other, error):
+    with pytest.raises(error, match="images must be uint8"):
+        patch_features(draw_images(5, 1, 8, 8), other)
+
+
 def test_images_that_require_a_gradient_are_read_without():
     images = torch.rand(5, 1, 8, 8)
     (plain,), (again,) = (

@@ -125,7 +125,7 @@ def patch_features(
     The same images give the same bits. Features are kept in the user's cache, see `kept_rows`.
 
     Args:
-        train: Images (N, C, H, W), uint8 or numbers in [0, 1], in memory or stored.
+        train: Images (N, C, H, W), bytes or floats in [0, 1], in memory or stored.
         others: More images of the same shape, such as a test part.
         atoms: Size of the dictionary.
         shape: (C, H, W) of images that are given as rows.
@@ -185,7 +185,7 @@ class Images:
         low, high = images.aminmax()
         if not (low >= 0 and high <= 1):  # nan is neither
             raise ValueError(
-                f"images must be uint8 or numbers in [0, 1], got values from {low} to {high}"
+                f"images must be uint8 or floats in [0, 1], got values from {low} to {high}"
             )
         return images
 

@@ -347,14 +347,14 @@ def as_inputs(found: Any, path: PathLike) -> Tensor:
 
 
 def _pixels(found: Any, path: PathLike) -> Any:
-    """Return whole numbers from 0 to 255 as bytes, and fractions from 0 to 1 in float32."""
+    """Return integers from 0 to 255 as bytes, and floats from 0 to 1 in float32."""
     low, high = found.min(), found.max()
     if found.dtype.kind in "iu" and low >= 0 and high <= 255:
-        return found.astype(np.uint8)
+        return found.astype(np.uint8, copy=False)
     if found.dtype.kind in "fb" and low >= 0 and high <= 1:
-        return found.astype(np.float32)
+        return found.astype(np.float32, copy=False)
     raise ValueError(
-        f"{path}: images must be whole numbers from 0 to 255 or fractions from 0 to 1, got "
+        f"{path}: images must be integers from 0 to 255 or floats from 0 to 1, got "
         f"{found.dtype} from {low} to {high}"
     )
 
