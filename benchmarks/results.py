@@ -23,7 +23,7 @@ from typing import NamedTuple
 import results_choose
 import results_methods
 from results_check import compare
-from results_data import ENDING, ROOT, WHOLE, used_kernel
+from results_data import ENDING, ROOT, used_kernel
 from results_page import write_page
 from results_section import replace_section
 
@@ -196,10 +196,10 @@ def check(names: Sequence[str], runs: Path, results: Path, sample: int | None) -
 
 def write_all(results: Path, docs: Path) -> list[Path]:
     """Write the page, its figures and the sections of other pages; return what was written."""
-    sections = ((results_methods, results_methods.GRID), (results_choose, WHOLE))
     written = write_page(results, docs)
-    for module, grid in sections:
-        written += replace_section(docs / module.PAGE, grid, module.make_section(results))
+    for module in (results_methods, results_choose):
+        section = module.make_section(results)
+        written += replace_section(docs / module.PAGE, module.GRID, section)
     return written
 
 

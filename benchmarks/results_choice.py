@@ -48,30 +48,23 @@ class Behind:
 
 def behind(results: Results) -> Behind | None:
     """Compare every loss with the best of the setting; None without losses that have them all."""
-    cells = {
-        loss: [results.values(loss, column) for column in results.columns]
-        for loss in results.losses
-    }
-    cells = {loss: found for loss, found in cells.items() if all(found)}
-    if not cells:
-        return None
-    complete = results.narrow(losses=list(cells))
-    means = [complete.means(column) for column in results.columns]
-    if not all(means):
+    whole = results.complete()
+    means = [whole.means(column) for column in whole.columns]
+    if not whole.losses or not all(means):
         return None
     best = [max(column.values()) for column in means]
     fixed = {
         loss: [top - column[loss] for top, column in zip(best, means, strict=True)]
-        for loss in cells
+        for loss in whole.losses
     }
-    choices = [_choose(results, list(cells), column) for column in results.columns]
+    choices = [_choose(whole, column) for column in results.columns]
     chosen = [top - mean for top, mean in zip(best, choices, strict=True) if mean is not None]
     return Behind(results.columns, fixed, chosen if len(chosen) == len(best) else [])
 
 
-def _choose(results: Results, losses: Sequence[str], column: Column) -> float | None:
+def _choose(results: Results, column: Column) -> float | None:
     """Return the mean test accuracy of the loss chosen for each seed that all losses have."""
-    runs = {loss: results.runs(loss, column) for loss in losses}
+    runs = {loss: results.runs(loss, column) for loss in results.losses}
     accuracies = []
     for seed in sorted(set.intersection(*map(set, runs.values()))):
         held_out = {loss: _held_out(cell[seed]) for loss, cell in runs.items()}

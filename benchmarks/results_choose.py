@@ -11,7 +11,7 @@ from lossforge.report.formats import markdown
 from lossforge.report.results import Results
 from lossforge.report.tables import Field, Sheet
 
-PAGE = "choose.md"
+PAGE, GRID = "choose.md", WHOLE
 SHOWN = (
     *("clean", "symmetric:0.4", "symmetric:0.6", "symmetric:0.8"),
     *("asymmetric:0.4", "instance:0.4", "instance:0.6", "human:worst"),
@@ -24,10 +24,10 @@ def make_section(folder: Path) -> str:
     Args:
         folder: The folder of the archives.
     """
-    path = folder / f"{WHOLE}{ENDING}"
+    path = folder / f"{GRID}{ENDING}"
     if not path.is_file():
         return ""
-    archive = Archive(WHOLE, *unpack(path))
+    archive = Archive(GRID, *unpack(path))
     results = results_of(archive.records)
     noisy = behind(results.narrow(columns=[c for c in results.columns if c.noise != "clean"]))
     sheet = markdown(_accuracies(results, noisy)) if noisy else ""

@@ -58,13 +58,21 @@ def test_only_the_section_of_a_page_is_replaced(tmp_path):
         section.replace_section(page, "digits", "new\n")
 
 
-@pytest.mark.parametrize(
-    ("module", "grid"),
-    [(choose, results.WHOLE), (methods, methods.GRID)],
-    ids=["choose", "methods"],
-)
-def test_the_committed_section_is_that_of_the_committed_runs(module, grid):
+def test_all_pages_are_written(tmp_path, monkeypatch):
+    """Those of this project, with other text between the marks."""
+    monkeypatch.setattr(results, "write_page", lambda folder, docs: [docs / "results.md"])
+    for module in (choose, methods):
+        begin, end = section.marks(module.GRID)
+        (tmp_path / module.PAGE).write_text(f"{begin}\nstale\n{end}\n")
+    written = results.write_all(ROOT / "results", tmp_path)
+    assert {path.name for path in written} == {"results.md", "choose.md", "methods.md"}
+    for module in (choose, methods):
+        assert module.make_section(ROOT / "results") in (tmp_path / module.PAGE).read_text()
+
+
+@pytest.mark.parametrize("module", [choose, methods], ids=["choose", "methods"])
+def test_the_committed_section_is_that_of_the_committed_runs(module):
     page = (ROOT / "docs" / module.PAGE).read_text()
-    begin, end = section.marks(grid)
+    begin, end = section.marks(module.GRID)
     found = page.partition(begin)[2].partition(end)[0]
     assert found == f"\n\n{module.make_section(ROOT / 'results')}\n"

@@ -133,6 +133,30 @@ def test_ranks_are_over_the_seeds_that_all_losses_have():
     table = {"A": [[50.0, 90], [50.0, 90]], "B": [[60.0], [60.0]], "C": [[40.0], [40.0]]}
     ranking = statistics.rank_losses(made(table))
     assert ranking.ranks == {"B": 1, "A": 2, "C": 3}
+    ranking = statistics.rank_losses(made({**table, "D": [[70.0]]}))  # D lacks a setting
+    assert ranking.ranks == {"B": 1, "A": 2, "C": 3}
+    records = [r for r in made({**table, "D": [[70.0, 70]]}).records if r.spec["loss"] != "D"]
+    late = dataclasses.replace(record("D", "symmetric:0.0", 1), metrics=flat(70.0))
+    assert statistics.rank_losses(Results([*records, late])).ranks == {"B": 1, "A": 2, "C": 3}
+
+
+def test_ranks_are_of_the_epoch_that_is_asked_for():
+    """The epoch with the best held-out accuracy is the second of three."""
+
+    def run(loss: str, noise: str, last: float, chosen: float):
+        first = flat(last)
+        rows = [{**first[-1], "validation": 1.0}, {**first[-1], "validation": 2.0}]
+        rows[1]["tests"] = {"test": {"top1": chosen, "top5": None}}
+        last_row = {**first[-1], "validation": 0.0}
+        metrics = [{**row, "epoch": k + 1} for k, row in enumerate([*rows, last_row])]
+        return dataclasses.replace(record(loss, noise, 0), metrics=metrics)
+
+    values = {"A": (90.0, 40.0), "B": (80.0, 50.0), "C": (70.0, 60.0)}
+    results = Results(
+        [run(loss, noise, *v) for loss, v in values.items() for noise in ("clean", "pair:0.1")]
+    )
+    assert list(statistics.rank_losses(results, "last").ranks) == ["A", "B", "C"]
+    assert list(statistics.rank_losses(results, "selected").ranks) == ["C", "B", "A"]
 
 
 def test_too_little_to_rank():

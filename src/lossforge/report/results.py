@@ -95,6 +95,15 @@ class Results:
         """Return the records of a cell by seed."""
         return self._cells.get((loss, column.key), {})
 
+    def complete(self, measure: Measure = "last") -> "Results":
+        """Select the losses that have a value in every setting."""
+        whole = [
+            loss
+            for loss in self.losses
+            if all(self.values(loss, column, measure) for column in self.columns)
+        ]
+        return self.narrow(losses=whole)
+
     def means(self, column: Column, measure: Measure = "last") -> dict[str, float]:
         """Average losses over the seeds that all of them have; leave out losses without a value."""
         cells = {loss: self.values(loss, column, measure) for loss in self.losses}

@@ -130,25 +130,21 @@ def rank_losses(results: Results, measure: Measure = "last") -> Ranking | None:
         The ranking of the losses that have every setting, by their means over the seeds that these
         have in common; None for fewer than three losses or two settings, or without such seeds.
     """
-    complete = [
-        loss
-        for loss in results.losses
-        if all(results.values(loss, column, measure) for column in results.columns)
-    ]
-    means = [results.narrow(losses=complete).means(column, measure) for column in results.columns]
-    k, n = len(complete), len(results.columns)
+    whole = results.complete(measure)
+    means = [whole.means(column, measure) for column in whole.columns]
+    k, n = len(whole.losses), len(means)
     if k < 3 or n < 2 or not all(means):
         return None
     stats = extra("scipy.stats", "bench")
     rows = [list(column.values()) for column in means]
     ranks = [[float(rank) for rank in stats.rankdata([-mean for mean in row])] for row in rows]
-    mean_ranks = zip(complete, map(statistics.fmean, zip(*ranks, strict=True)), strict=True)
+    mean_ranks = zip(whole.losses, map(statistics.fmean, zip(*ranks, strict=True)), strict=True)
     tied = all(len(set(row)) == 1 for row in rows)
     test = None if tied else stats.friedmanchisquare(*zip(*rows, strict=True))
     return Ranking(
         ranks=dict(sorted(mean_ranks, key=lambda item: item[1])),
         settings=n,
-        left_out=[loss for loss in results.losses if loss not in complete],
+        left_out=[loss for loss in results.losses if loss not in whole.losses],
         statistic=float(test.statistic) if test else None,
         p=float(test.pvalue) if test else None,
         critical=critical_difference(k, n),
