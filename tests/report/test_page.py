@@ -1,6 +1,7 @@
 """The page holds everything, asks for nothing, and says what it is."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -193,6 +194,18 @@ def test_every_panel_has_files_of_its_own(tmp_path):
     text = make_page(tmp_path, records)
     files = list((tmp_path / "out" / "figures").glob("*.svg"))
     assert len(files) == text.count('<div class="panel">')
+
+
+def test_runs_without_times_and_commands_are_counted_all_the_same(tmp_path):
+    """Packed runs have neither."""
+    records = grid(("CE", "GCE"), ("clean",), (0, 1))
+    whole = make_page(tmp_path / "whole", records)
+    bare = [replace(one, about={"versions": one.about["versions"]}) for one in records]
+    text = make_page(tmp_path / "bare", bare)
+    for page in (whole, text):
+        assert "How it was made: 4 runs" in page
+    assert "<dt>training</dt>" in whole
+    assert "<dt>training</dt>" not in text
 
 
 def test_the_smallest_store_has_a_page(tmp_path):

@@ -121,7 +121,7 @@ def _figure(group: Group, place: int, markup: Any) -> dict[str, Any]:
         }
         for name, i in sorted(group.names.items(), key=lambda item: item[0] not in group.strong)
     ]
-    commands = [run.about["command"] for run in group.runs if run.about.get("command")]
+    runs = {run.id: run.about.get("command") for run in group.runs}
     return {
         "id": group.kind,
         "title": group.title,
@@ -129,7 +129,8 @@ def _figure(group: Group, place: int, markup: Any) -> dict[str, Any]:
         "notes": group.notes,
         "panels": panels,
         "legend": legend,
-        "commands": list(dict.fromkeys(commands)),
+        "runs": len(runs),
+        "commands": list(dict.fromkeys(filter(None, runs.values()))),
     }
 
 
@@ -140,14 +141,16 @@ def _dashes(style: Any) -> str:
 def _facts(results: Results, grids: Sequence[Grid]) -> list[tuple[str, str]]:
     planned = len({run for grid in grids for run in grid.runs} | {r.id for r in results.records})
     done = len(results.records)
-    seconds = sum(record.about.get("seconds", 0) for record in results.records)
-    return [
+    times = [one.about["seconds"] for one in results.records if "seconds" in one.about]
+    facts = [
         ("runs", f"{done:,}" if done == planned else f"{done:,} of {planned:,}"),
         ("losses", str(len(results.losses))),
         ("settings", str(len(results.settings))),
         ("seeds", str(len(results.seeds))),
-        ("training", duration(seconds)),
     ]
+    if len(times) == done:  # packed runs do not say theirs
+        facts.append(("training", duration(sum(times))))
+    return facts
 
 
 def _protocol(records: Sequence[Record]) -> str:
