@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from results_data import PAGE_MEASURES, WORDS, results_of, used_kernel, where
@@ -53,11 +53,13 @@ def compare(kept: Sequence[Record], records: Sequence[Record]) -> tuple[str, lis
     )
     texts = {", ".join(filter(None, circumstances(r))) for r in there[1]}
     other = " and ".join(sorted(texts))
+    by_measure = {measure: cells(*there, measure) for measure in PAGE_MEASURES}
     criterion = (
         f"equal bits, but joint 95 % intervals for {len(elsewhere):,} runs made on {other}: "
         "of cells with two seeds or more, and of the mean shift of losses, settings and all cells"
+        f"{_alone(by_measure)}"
     )
-    return criterion, differences(*here) + _failures(*there) + outside(*there)
+    return criterion, differences(*here) + _failures(*there) + outside(by_measure)
 
 
 def _failures(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
@@ -88,14 +90,22 @@ class Cell(NamedTuple):
         return min(len(self.before), len(self.after)) > 1
 
 
-def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
+def _alone(by_measure: Mapping[Measure, Sequence[Cell]]) -> str:
+    """Count the cells that would fail by an interval of their own, of which some do by chance."""
+    judged = [cell for found in by_measure.values() for cell in found if cell.has_spread]
+    if not judged:
+        return ""
+    count = sum(not abs(cell.shift) <= welch(cell.before, cell.after) for cell in judged)
+    return f"; {count} of {len(judged)} shifts of a cell are outside a 95 % interval of their own"
+
+
+def outside(by_measure: Mapping[Measure, Sequence[Cell]]) -> list[str]:
     """List cells, and groups of cells, whose shift is larger than its interval allows.
 
     All intervals hold jointly at 95 % (Bonferroni), half of the rest for the cells, half for the
     groups: of many at 95 % each, some would fail by chance. Jointly a cell of a few seeds shows
     only a shift of several points; the mean shift of a group shows a much smaller one.
     """
-    by_measure = {measure: cells(kept, records, measure) for measure in PAGE_MEASURES}
     by_group = {measure: groups(found) for measure, found in by_measure.items()}
     of_cell = joint(sum(cell.has_spread for found in by_measure.values() for cell in found))
     of_group = joint(sum(map(len, by_group.values())))

@@ -369,6 +369,7 @@ def test_elsewhere_means_may_differ_by_chance_alone(places, capsys, other, shift
     assert results.main([*words, "check", "digits"]) == status
     found = capsys.readouterr().out
     assert "95 % intervals for" in found
+    assert "; 2 of 8 shifts of a cell are outside a 95 % interval of their own" in found
     told = "CE, digits, instance 0.6, last epoch: 89.70 instead of 89.10 ± 0.52"
     assert (told in found) == bool(status)
 
