@@ -4,9 +4,8 @@ import statistics
 from pathlib import Path
 
 from results_choice import Behind, behind
-from results_data import ENDING, WHOLE, Archive, listed, provisional, results_of
+from results_data import WHOLE, listed, provisional, read_archive, results_of
 
-from lossforge.benchmark.archive import unpack
 from lossforge.report.formats import markdown
 from lossforge.report.results import Results
 from lossforge.report.tables import Field, Sheet
@@ -24,10 +23,9 @@ def make_section(folder: Path) -> str:
     Args:
         folder: The folder of the archives.
     """
-    path = folder / f"{GRID}{ENDING}"
-    if not path.is_file():
+    archive = read_archive(folder, GRID)
+    if archive is None:
         return ""
-    archive = Archive(GRID, *unpack(path))
     results = results_of(archive.records)
     noisy = behind(results.narrow(columns=[c for c in results.columns if c.noise != "clean"]))
     sheet = markdown(_accuracies(results, noisy)) if noisy else ""

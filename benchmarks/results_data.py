@@ -59,6 +59,12 @@ class Archive:
         return float(self.header["seconds"]) * threads / 3600
 
 
+def read_archive(folder: Path, name: str) -> Archive | None:
+    """Read the archive of a grid; None if there is none."""
+    path = folder / f"{name}{ENDING}"
+    return Archive(name, *unpack(path)) if path.is_file() else None
+
+
 def read_archives(folder: Path) -> dict[str, Archive]:
     """Read all archives of a folder, by name."""
     found = {}

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from results_data import ENDING, Archive, bracketed, listed
+from results_data import Archive, bracketed, listed, read_archive
 
-from lossforge.benchmark.archive import unpack
 from lossforge.benchmark.grid import read_grid
 from lossforge.benchmark.records import Record
 from lossforge.benchmark.statistics import interval, paired_differences
@@ -74,10 +73,9 @@ def make_section(folder: Path) -> str:
     Args:
         folder: The folder of the archives.
     """
-    path = folder / f"{GRID}{ENDING}"
-    if not path.is_file():
+    archive = read_archive(folder, GRID)
+    if archive is None:
         return ""
-    archive = Archive(GRID, *unpack(path))
     runs = Runs.of(archive.records)
     lines = [*_state(archive), markdown(_digest(runs)), "", *_protocol(archive)]
     for data in dict.fromkeys(key[0] for key in runs.cells):
