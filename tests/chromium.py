@@ -6,12 +6,15 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-PATIENCE = 120.0  # seconds
+PATIENCE = 120.0  # seconds for an answer
+CHILDREN = 10.0  # seconds for killed children to be gone
 
 
 class Browser:
@@ -43,6 +46,7 @@ class Browser:
             stderr=subprocess.DEVNULL,
             close_fds=False,
             preexec_fn=connect,
+            start_new_session=True,  # a group to kill as a whole
         )
         os.close(read_commands)
         os.close(write_answers)
@@ -54,15 +58,25 @@ class Browser:
         ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self) -> "Browser":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
+        self._kill()
         os.close(self._commands)
         os.close(self._answers)
+
+    def _kill(self) -> None:
+        """Kill Chromium and its children, which write to the profile until they are gone."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        end = time.monotonic() + CHILDREN
+        with suppress(ProcessLookupError):
+            while time.monotonic() < end:
+                os.killpg(self._process.pid, 0)
+                time.sleep(0.01)
 
     def call(self, method: str, **params: object) -> dict:
         """Send a command and wait for its answer."""
@@ -103,8 +117,9 @@ class Browser:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
-        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+        loader = self.call("Page.navigate", url=path.resolve().as_uri())["loaderId"]
+        # the load event of an earlier page may come late
+        while not any(_is_load(event, loader) for event in self.events):
             self.events.append(self._receive())
 
     def run(self, script: str) -> object:
@@ -143,3 +158,10 @@ class Browser:
             for event in self.events
             if event.get("method") == "Network.requestWillBeSent"
         ]
+
+
+def _is_load(event: dict, loader: str) -> bool:
+    """Whether an event says that the page of this navigation has loaded."""
+    params = event.get("params", {})
+    kind = event.get("method"), params.get("name"), params.get("loaderId")
+    return kind == ("Page.lifecycleEvent", "load", loader)
