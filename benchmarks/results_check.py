@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from results_data import PAGE_MEASURES, WORDS, results_of, used_kernel, where
@@ -53,13 +53,12 @@ def compare(kept: Sequence[Record], records: Sequence[Record]) -> tuple[str, lis
     )
     texts = {", ".join(filter(None, circumstances(r))) for r in there[1]}
     other = " and ".join(sorted(texts))
-    by_measure = {measure: cells(*there, measure) for measure in PAGE_MEASURES}
     criterion = (
-        f"equal bits, but joint 95 % intervals for {len(elsewhere):,} runs made on {other}: "
-        "of cells with two seeds or more, and of the mean shift of losses, settings and all cells"
-        f"{_alone(by_measure)}"
+        f"equal bits, but 95 % intervals for {len(elsewhere):,} runs made on {other}: Welch's for "
+        "a cell, that of the mean shift for all cells with one seed together; and joint ones for "
+        "the mean shift of losses, settings and all cells"
     )
-    return criterion, differences(*here) + _failures(*there) + outside(by_measure)
+    return criterion, differences(*here) + _failures(*there) + outside(*there)
 
 
 def _failures(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
@@ -90,43 +89,31 @@ class Cell(NamedTuple):
         return min(len(self.before), len(self.after)) > 1
 
 
-def _alone(by_measure: Mapping[Measure, Sequence[Cell]]) -> str:
-    """Count the cells that would fail by an interval of their own, of which some do by chance."""
-    judged = [cell for found in by_measure.values() for cell in found if cell.has_spread]
-    if not judged:
-        return ""
-    count = sum(not abs(cell.shift) <= welch(cell.before, cell.after) for cell in judged)
-    return f"; {count} of {len(judged)} shifts of a cell are outside a 95 % interval of their own"
-
-
-def outside(by_measure: Mapping[Measure, Sequence[Cell]]) -> list[str]:
+def outside(kept: Sequence[Record], records: Sequence[Record]) -> list[str]:
     """List cells, and groups of cells, whose shift is larger than its interval allows.
 
-    All intervals hold jointly at 95 % (Bonferroni), half of the rest for the cells, half for the
-    groups: of many at 95 % each, some would fail by chance. Jointly a cell of a few seeds shows
-    only a shift of several points; the mean shift of a group shows a much smaller one.
+    Welch's interval of a cell holds at 95 % by itself, and so does that of the cells with one seed,
+    which nothing else judges. The intervals of the other groups hold jointly (Bonferroni).
     """
+    by_measure = {measure: cells(kept, records, measure) for measure in PAGE_MEASURES}
     by_group = {measure: groups(found) for measure, found in by_measure.items()}
-    of_cell = joint(sum(cell.has_spread for found in by_measure.values() for cell in found))
-    of_group = joint(sum(map(len, by_group.values())))
+    joint = 1 - (1 - CONFIDENCE) / max(sum(map(len, by_group.values())), 1)
     lines = []
     for measure, found in by_measure.items():
+        words = WORDS[measure]
         for cell in filter(lambda cell: cell.has_spread, found):
-            half = welch(cell.before, cell.after, of_cell)
+            half = welch(cell.before, cell.after)
             if not abs(cell.shift) <= half:
                 lines.append(
-                    f"{cell.loss}, {cell.setting}, {WORDS[measure]}: "
+                    f"{cell.loss}, {cell.setting}, {words}: "
                     f"{statistics.fmean(cell.after):.2f} instead of "
                     f"{statistics.fmean(cell.before):.2f} ± {half:.2f}"
                 )
+        single = [cell for cell in found if not cell.has_spread]
+        lines += _shifted(f"cells with one seed, {words}", single, CONFIDENCE)
         for title, group in by_group[measure].items():
-            lines += _shifted(f"{title}, {WORDS[measure]}", group, of_group)
+            lines += _shifted(f"{title}, {words}", group, joint)
     return lines
-
-
-def joint(tests: int) -> float:
-    """Return the confidence of each of some intervals that take half of what may fail."""
-    return 1 - (1 - CONFIDENCE) / 2 / max(tests, 1)
 
 
 def cells(kept: Sequence[Record], records: Sequence[Record], measure: Measure) -> list[Cell]:
@@ -145,21 +132,18 @@ def cells(kept: Sequence[Record], records: Sequence[Record], measure: Measure) -
 
 
 def groups(found: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """Gather the cells whose mean shift is judged: all, each loss, each setting, single seeds.
-
-    A group of a few cells is left out, but cells with one seed: nothing else judges them.
-    """
+    """Gather all cells, those of each loss and those of each setting; leave out small groups."""
     parts = {"all cells": list(found)}
     for cell in found:
         parts.setdefault(cell.loss, []).append(cell)
         parts.setdefault(cell.setting, []).append(cell)
-    parts = {title: part for title, part in parts.items() if len(part) >= FEWEST_CELLS}
-    single = [cell for cell in found if not cell.has_spread]
-    return parts | ({"cells with one seed": single} if single else {})
+    return {title: part for title, part in parts.items() if len(part) >= FEWEST_CELLS}
 
 
 def _shifted(title: str, group: Sequence[Cell], confidence: float) -> list[str]:
     """Say if the mean shift of a group is not 0 up to chance, or cannot be judged."""
+    if not group:
+        return []
     title = f"{title}, {len(group)} {'cell' if len(group) == 1 else 'cells'}"
     if len(group) < FEWEST_CELLS:
         return [f"{title}: too few to compare on another machine, take {FEWEST_CELLS} or more"]
@@ -170,12 +154,12 @@ def _shifted(title: str, group: Sequence[Cell], confidence: float) -> list[str]:
     return [f"{title}: shifted by {statistics.fmean(shifts):+.2f} [{low:+.2f}, {high:+.2f}]"]
 
 
-def welch(ours: Sequence[float], theirs: Sequence[float], confidence: float = CONFIDENCE) -> float:
-    """Return half the width of the interval of a difference of means of two values or more."""
+def welch(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Return half the width of the 95 % interval of a difference of means of two values or more."""
     parts = [statistics.variance(values) / len(values) for values in (ours, theirs)]
     if sum(parts) == 0:
         return 0.0
     freedom = sum(parts) ** 2 / sum(
         part**2 / (len(values) - 1) for part, values in zip(parts, (ours, theirs), strict=True)
     )
-    return float(stats.t.ppf((1 + confidence) / 2, freedom)) * math.sqrt(sum(parts))
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * math.sqrt(sum(parts))

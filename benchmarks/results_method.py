@@ -172,12 +172,11 @@ def _commands() -> list[str]:
         "The runs are committed as `results/*.jsonl.gz`, with the SHA-256 of the final weights "
         "and the accuracies of every epoch of each; `lossforge report results/NAME.jsonl.gz` "
         "reads such a file. With the same CPU model, instructions, torch version and kernel build, "
-        "`make results` requires the same bits. Elsewhere intervals must contain 0: Welch's of the "
-        "shift of every cell with two seeds or more; and those of the mean shift of each loss over "
-        "the settings, of each setting over the losses, of all cells, and of the cells with one "
-        "seed. The intervals of a grid hold jointly at 95 % (Bonferroni). So a shift of a loss in "
-        "all settings is found from about half a point on, one in a single cell only from several "
-        "points on, and in a cell with one seed not at all.",
+        "`make results` requires the same bits. Elsewhere 95 % intervals must contain 0: Welch's "
+        "of the shift of every cell with two seeds or more, that of the mean shift of cells with "
+        "one seed, and jointly (Bonferroni) those of the mean shift of every loss over the "
+        "settings, of every setting over the losses, and of all cells. Of many cells, some fall "
+        "outside by chance; a shift of a loss in all settings is found from about half a point on.",
         "",
     ]
 
